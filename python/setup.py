@@ -81,7 +81,7 @@ setup(
     version=version(),
     ext_modules=[
         extension(
-            "libtok vocab encode encode_batch encode_long stream decode options batch encoder pool "
+            "libtok vocab encode encode_batch encode_long spans stream decode options batch encoder pool "
             "text/texts text/lists text/words text/dlpack text/utf8_portable text/utf8_avx512",
             "tokenizer",
             cflags=[f"-I{numpy.get_include()}", *pkg_config("--cflags", "jansson", "zlib")],

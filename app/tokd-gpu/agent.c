@@ -184,7 +184,6 @@ open_verbs(struct tokg_agent *a, struct tokg_agent_listener *l, const char *host
 		.rdma_device = a->o->rdma_device,
 		.rdma_port = a->o->rdma_port,
 		.rdma_gid = a->o->rdma_gid,
-		.traffic_class = -1,
 	};
 	char path[256] = "";
 

@@ -191,6 +191,23 @@ open_metaspace(struct tok_stream *s)
 const struct tok_stage tok_stage_metaspace = {
 	.open = open_metaspace, .feed = feed_metaspace, .offsets = tok_offsets_metaspace};
 
+/* A blank is put before a text that does not begin with one. */
+static enum tok_error_code
+feed_prefix(struct tok_stream *s, const struct tok_stage *const *next, const uint8_t *p, size_t n,
+	bool last, uint32_t **ids)
+{
+	static const uint8_t blank = ' ';
+	enum tok_error_code error = TOK_ERROR_NONE;
+
+	if (n > 0 && s->prefix && *p != blank)
+		error = tok_stage_next(s, next, &blank, 1, false, ids);
+	s->prefix = (s->prefix && n == 0) || last;
+	return error == TOK_ERROR_NONE ? tok_stage_next(s, next, p, n, last, ids) : error;
+}
+
+const struct tok_stage tok_stage_prefix = {
+	.open = open_metaspace, .feed = feed_prefix, .offsets = tok_offsets_prefix};
+
 /* ---- models ---- */
 
 static enum tok_error_code

@@ -33,5 +33,7 @@ tok_stages_set(struct tok_vocab *v)
 		*to++ = &tok_stage_added_normal;
 	if (v->metaspace.stage == TOK_METASPACE_PRETOKENIZER)
 		*to++ = &tok_stage_metaspace;
+	if (v->metaspace.stage == TOK_METASPACE_PREFIX)
+		*to++ = &tok_stage_prefix;
 	*to = model_of(v);
 }

@@ -103,15 +103,54 @@ feed_text(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t 
 	return tok_stage_next(s, s->vocab->stage, p, n, last, ids);
 }
 
-/* Feed the replacement for n bytes that are an incomplete or invalid character. */
+/*
+ * Text with its invalid bytes replaced. It is put together here because each feed of the stages has
+ * a cost of its own, and in hostile text an invalid byte may follow every character.
+ */
+struct mended {
+	uint32_t n;
+	uint8_t text[1024];
+};
+
 static enum tok_error_code
-replace(struct tok_stream *s, uint32_t n, uint32_t **ids)
+feed_mended(struct tok_stream *s, struct mended *m, uint32_t **ids)
 {
+	const uint32_t n = m->n;
+
+	m->n = 0;
+	return n > 0 ? feed_text(s, m->text, n, false, ids) : TOK_ERROR_NONE;
+}
+
+/* Append the replacement for n bytes that are an incomplete or invalid character. */
+static enum tok_error_code
+replace(struct tok_stream *s, struct mended *m, uint32_t n, uint32_t **ids)
+{
+	enum tok_error_code error = TOK_ERROR_NONE;
+
 	if (s->vocab->unigram.norm.sentencepiece)
 		return feed_text(s, (const uint8_t *)TOK_SPM_BROKEN TOK_SPM_BROKEN TOK_SPM_BROKEN,
 			n, false, ids);
-	return feed_text(
-		s, (const uint8_t *)TOK_UTF8_REPLACEMENT, TOK_UTF8_REPLACEMENT_BYTES, false, ids);
+	if (m->n + TOK_UTF8_REPLACEMENT_BYTES > sizeof(m->text))
+		error = feed_mended(s, m, ids);
+	memcpy(m->text + m->n, TOK_UTF8_REPLACEMENT, TOK_UTF8_REPLACEMENT_BYTES);
+	m->n += TOK_UTF8_REPLACEMENT_BYTES;
+	return error;
+}
+
+/* Feed well-formed text behind what was mended; or append it, if it is short. */
+static enum tok_error_code
+feed_valid(struct tok_stream *s, struct mended *m, const uint8_t *p, size_t n, bool last,
+	uint32_t **ids)
+{
+	enum tok_error_code error;
+
+	if (m->n > 0 && n <= sizeof(m->text) - m->n && !last) {
+		memcpy(m->text + m->n, p, n);
+		m->n += (uint32_t)n;
+		return TOK_ERROR_NONE;
+	}
+	error = feed_mended(s, m, ids);
+	return error == TOK_ERROR_NONE ? feed_text(s, p, n, last, ids) : error;
 }
 
 /* Write the ids that no later byte can change. */
@@ -132,7 +171,9 @@ encode_bytes(struct tok_stream *s, const uint8_t *text, size_t n, bool last, uin
 {
 	const uint8_t *p = text, *end = p + n;
 	enum tok_error_code error = TOK_ERROR_NONE;
+	struct mended m;
 
+	m.n = 0; /* its text needs no zeroing */
 	*took = 0;
 
 	/* Complete or replace the character that the previous piece left incomplete. */
@@ -144,7 +185,7 @@ encode_bytes(struct tok_stream *s, const uint8_t *text, size_t n, bool last, uin
 			if (s->flags & TOK_STRICT_UTF8)
 				return TOK_ERROR_UTF8;
 			s->n_utf8 = 0;
-			error = replace(s, have, ids);
+			error = replace(s, &m, have, ids);
 			if (error != TOK_ERROR_NONE)
 				return error;
 			break;
@@ -152,7 +193,7 @@ encode_bytes(struct tok_stream *s, const uint8_t *text, size_t n, bool last, uin
 		s->utf8[s->n_utf8++] = *p++;
 		if (s->n_utf8 == tok_utf8_length(s->utf8[0])) {
 			s->n_utf8 = 0;
-			error = feed_text(s, s->utf8, have + 1u, false, ids);
+			error = feed_valid(s, &m, s->utf8, have + 1u, false, ids);
 			if (error != TOK_ERROR_NONE)
 				return error;
 		}
@@ -164,7 +205,7 @@ encode_bytes(struct tok_stream *s, const uint8_t *text, size_t n, bool last, uin
 
 		span.valid += whole;
 		if (span.valid > 0)
-			error = feed_text(s, p, span.valid, all, ids);
+			error = feed_valid(s, &m, p, span.valid, all, ids);
 		if (error != TOK_ERROR_NONE)
 			return error;
 		p += span.valid;
@@ -175,7 +216,7 @@ encode_bytes(struct tok_stream *s, const uint8_t *text, size_t n, bool last, uin
 			*took = (size_t)(p - text);
 			if (s->flags & TOK_STRICT_UTF8)
 				return TOK_ERROR_UTF8;
-			error = replace(s, span.rest, ids);
+			error = replace(s, &m, span.rest, ids);
 			if (error != TOK_ERROR_NONE)
 				return error;
 		}
@@ -185,11 +226,14 @@ encode_bytes(struct tok_stream *s, const uint8_t *text, size_t n, bool last, uin
 		*took = n;
 		if (s->flags & TOK_STRICT_UTF8)
 			return TOK_ERROR_UTF8;
-		error = replace(s, s->n_utf8, ids);
+		error = replace(s, &m, s->n_utf8, ids);
 		s->n_utf8 = 0;
 		if (error != TOK_ERROR_NONE)
 			return error;
 	}
+	error = feed_mended(s, &m, ids);
+	if (error != TOK_ERROR_NONE)
+		return error;
 	if (last)
 		return feed_text(s, p, 0, true, ids);
 	*ids = release(s, *ids);

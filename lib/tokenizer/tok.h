@@ -314,7 +314,9 @@ struct tok_stream {
 	uint32_t node;		/* automaton state at the end of the open pretoken */
 	uint32_t base;	/* the token that ends where pos[0] begins; TOK_NO_TOKEN at the start */
 	uint32_t n_pos; /* bytes in pos[]: their ids are not given out yet */
-	bool keeps;	/* the bytes of the open pretoken are in kept[], from 1 on */
+	uint16_t n_run; /* equal bytes at the end of the open pretoken */
+	uint8_t run_byte;
+	bool keeps; /* the bytes of the open pretoken are in kept[], from 1 on */
 	uint8_t n_kept;
 	uint8_t n_machine;  /* of them: bytes that went through pos[] */
 	uint8_t kept_given; /* bytes whose ids were given out, and these ids */
@@ -348,7 +350,7 @@ void tok_stream_init(
  * Feed `n` bytes at `text`. `last`: the text ends here (n may be 0). Ids that are certain are
  * written to ids[0 .. produced). If room >= tok_stream_bound(s, n), the result is never TOK_MORE.
  * If room < tok_stream_bound(s, 1), the call may consume nothing; that bound is at most
- * TOK_STREAM_HELD_MAX. Uses about 170 KiB of stack.
+ * TOK_STREAM_HELD_MAX. Uses about 90 KiB of stack.
  */
 struct tok_result tok_stream_feed(
 	struct tok_stream *s, const void *text, size_t n, bool last, uint32_t *ids, size_t room);
@@ -375,9 +377,13 @@ struct tok_range {
 	size_t begin, end;
 };
 
+#define TOK_NO_WORD UINT32_MAX
+
 /*
  * Find the bytes of the text that each id came from: range[0 .. n_ids). `ids` must be what
- * tok_encode gave for this text with these flags.
+ * tok_encode gave for this text with these flags. word[i] becomes the number of the pretoken that
+ * id i belongs to, from 0; each added token counts as one, and an id of the template has
+ * TOK_NO_WORD. `word` may be NULL.
  *
  * - Byte-level token: its own bytes, including the blank before a word. It may begin or end inside
  *   a character.
@@ -388,11 +394,11 @@ struct tok_range {
  * - Id of the template: {0, 0}.
  *
  * Returns false if the text is not UTF-8, if the ids are not the ids of the text, or if the
- * vocabulary has no offsets (tok_has_offsets); the contents of range[] are then undefined. Not for
- * the hot path. Uses about 170 KiB of stack.
+ * vocabulary has no offsets (tok_has_offsets); the contents of range[] and word[] are then
+ * undefined. Not for the hot path. Uses about 90 KiB of stack.
  */
 bool tok_offsets(const struct tok_vocab *v, const void *text, size_t n, uint32_t flags,
-	const uint32_t *ids, size_t n_ids, struct tok_range *range);
+	const uint32_t *ids, size_t n_ids, struct tok_range *range, uint32_t *word);
 
 /* Does tok_offsets support this vocabulary? It does not support a SentencePiece .model of kind
  * Unigram, or one of kind BPE with a normalizer. */

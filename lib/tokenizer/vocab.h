@@ -25,7 +25,7 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "keys are bytes as they
 #define TOK_BYTES 256u
 #define TOK_KEY_BYTES 8 /* words of up to 8 bytes are looked up by value */
 
-/* A word of up to 8 bytes that is one token. len 0: free. */
+/* A word of up to 8 bytes that is one token, which no merge makes. len 0: free. */
 struct tok_word {
 	uint64_t key; /* its bytes, little-endian, padded with zeros */
 	uint32_t id;  /* outside id */
@@ -33,7 +33,7 @@ struct tok_word {
 };
 static_assert(sizeof(struct tok_word) == 16, "four to a cache line");
 
-/* A word of more than 8 bytes that is one token. len 0: free. */
+/* The same of more than 8 bytes. len 0: free. */
 struct tok_long_word {
 	uint64_t first, last; /* its first and its last 8 bytes: most words have at most 16 */
 	uint32_t id;	      /* outside id */
@@ -106,6 +106,7 @@ struct tok_split {
 	T(UNMERGED, unmerged)                                                                      \
 	T(PAIR, pair)                                                                              \
 	T(PAIR_PILOT, pair_pilot)                                                                  \
+	T(PAIR_FILTER, pair_filter)                                                                \
 	T(BYTE_PAIR, byte_pair)                                                                    \
 	T(SPLIT, split)                                                                            \
 	T(EXT, ext)                                                                                \
@@ -209,7 +210,7 @@ struct tok_vocab {
 	enum tok_pretok pretok;
 	bool nfc; /* text is normalized to form C */
 	struct tok_metaspace metaspace;
-	/* words that are one token */
+	/* words that are one token, which no merge makes: for each of `unmerged` */
 	struct tok_word *word; /* buckets of TOK_WORD_SLOTS; a full one overflows into the next */
 	uint32_t word_shift;   /* 64 - log2(slots) */
 	uint32_t word_mask;
@@ -221,7 +222,9 @@ struct tok_vocab {
 	/* merges */
 	uint64_t *pair; /* perfect hash table of left << 42 | right << 21 | result; ~0: free */
 	uint16_t *pair_pilot;
+	uint64_t *pair_filter;		 /* bit set by hash: the bits of all pairs are set */
 	uint32_t pair_mask, pair_shift;	 /* slots - 1; 64 - log2(pilots) */
+	uint32_t pair_filter_shift;	 /* 64 - log2(bits) */
 	struct tok_byte_pair *byte_pair; /* [256 * 256] */
 	struct tok_split *split;	 /* by rank id */
 	uint32_t *ext; /* outside id by rank id. A byte that is not a token has a number above all
@@ -259,7 +262,9 @@ struct tok_vocab {
 	uint32_t n_ranks; /* 256 + merges */
 	uint32_t n_nodes;
 	uint32_t n_repeats;
+	uint32_t repeats_end; /* above the rank ids of all their tokens; 0: there are none */
 	struct tok_repeat_runs repeat_runs[TOK_REPEATS_MAX];
+	struct tok_byte_runs byte_runs; /* if kind is BPE, and not greedy */
 	struct tok_vocab_info info;
 	struct tok_shape shape;
 	struct tok_mem mem;
@@ -414,23 +419,49 @@ tok_pair_slot(const struct tok_vocab *v, uint64_t hash, uint32_t pilot)
 	return ((uint32_t)hash + pilot * ((uint32_t)(hash >> 24) | 1)) & v->pair_mask;
 }
 
-/* What is in the slot of a pair. */
-static inline uint64_t
+/* The slot that has a pair if any has. */
+static inline uint32_t
 tok_pair_slot_of(const struct tok_vocab *v, uint64_t key)
 {
 	const uint64_t hash = tok_pair_hash(key);
 
-	return v->pair[tok_pair_slot(v, hash, v->pair_pilot[tok_pair_bucket(v, hash)])];
+	return tok_pair_slot(v, hash, v->pair_pilot[tok_pair_bucket(v, hash)]);
+}
+
+#define TOK_PAIR_FILTER_SHARE 16u /* slots per element of the filter: 4 bits per slot */
+
+static inline uint64_t
+tok_pair_filter_bit(const struct tok_vocab *v, uint64_t hash)
+{
+	return hash >> v->pair_filter_shift;
+}
+
+/*
+ * May there be a merge of two rank ids? Of pairs without one some 10% pass. The filter stays in the
+ * CPU's cache, where the table of pairs does not: for pairs that mostly have no merge.
+ */
+static inline bool
+tok_pair_may_be(const struct tok_vocab *v, uint32_t left, uint32_t right)
+{
+	const uint64_t bit = tok_pair_filter_bit(v, tok_pair_hash(tok_pair_key(left, right)));
+
+	return v->pair_filter[bit / 64] >> bit % 64 & 1;
 }
 
 /* Result of merging two rank ids, or TOK_NO_TOKEN. */
 static inline uint32_t
 tok_pair(const struct tok_vocab *v, uint32_t left, uint32_t right)
 {
-	const uint64_t key = tok_pair_key(left, right), found = tok_pair_slot_of(v, key);
+	const uint64_t key = tok_pair_key(left, right), found = v->pair[tok_pair_slot_of(v, key)];
 
 	/* No branch: the processor could not predict whether the merge exists. */
 	return ((uint32_t)found & 0x1fffff) | -tok_nonzero(found >> 21 ^ key);
+}
+
+static inline bool
+tok_has_child(const struct tok_node *node, uint8_t byte)
+{
+	return node->child[byte >> 6] >> (byte & 63) & 1;
 }
 
 /* Child of a node for `byte`. The node must have a child for it. */

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .client import Client, TokdError
     from .client.aio import AsyncClient
     from .embeddings import Embedding, EmbeddingReader, EmbeddingStatus
+    from .hf import as_hf, patch_transformers, unpatch_transformers
     from .ring import (
         CutStream,
         Lost,
@@ -54,6 +55,9 @@ _LATER = {
     "RingRefused": ".ring",
     "TokdError": ".client",
     "TokenRange": ".ring",
+    "as_hf": ".hf",
+    "patch_transformers": ".hf",
+    "unpatch_transformers": ".hf",
 }
 
 __all__ = [
@@ -81,6 +85,9 @@ __all__ = [
     "Tokenizer",
     "Truncation",
     "VocabInfo",
+    "as_hf",
+    "patch_transformers",
+    "unpatch_transformers",
 ]
 
 

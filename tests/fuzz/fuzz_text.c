@@ -200,7 +200,7 @@ check_offsets(const struct tok_vocab *v, const uint8_t *text, size_t n, uint32_t
 	static struct tok_range range[IDS_MAX];
 	size_t before = 0;
 
-	if (!tok_offsets(v, text, n, flags, ids, n_ids, range)) {
+	if (!tok_offsets(v, text, n, flags, ids, n_ids, range, NULL)) {
 		MUST(!tok_has_offsets(v) || tok_utf8_scan(text, n).valid != n);
 		return;
 	}

@@ -170,6 +170,21 @@ def text() -> list[bytes]:
     ] + [bytes([0x30, which, 1, 1, 0x81]) + letters * 40 for which, letters in enumerate(runs)]
 
 
+# ---- regex: how the expressions are chosen; which, or their length; how many cuts; cuts; text ----
+
+
+def regex() -> list[bytes]:
+    texts = [bytes(range(26)) * 2, b"\0\1\2\2\2\3\3\3\5\5\2\7\0\0\4\1", bytes(range(128, 200))]
+    cuts = b"\3\1\3\5"
+    made = [
+        bytes([1 | (i == 2) << 7]) + short(which) + cuts + text
+        for which in range(256)
+        for i, text in enumerate(texts)
+    ]
+    own = [bytes([0, len(spec) - 1, 0]) + spec + cuts + texts[1] for spec in (b"\0\0\x29\x18",)]
+    return made + own
+
+
 # ---- decode: how many cuts, which vocabulary; room; cuts; ids ----
 
 

@@ -55,13 +55,16 @@ def test_instructions_a_byte(name: str, recorded, tmp_path: Path) -> None:
                     warnings.warn(f"fewer instructions a byte: {what}: {RECORD}", stacklevel=1)
 
 
-def test_words_of_one_cache_set_cost_no_more_than_new_words(recorded, tmp_path: Path) -> None:
+@pytest.mark.parametrize("letters", [9, 30], ids=["short", "longer"])
+def test_words_of_one_cache_set_cost_no_more_than_new_words(
+    letters: int, recorded, tmp_path: Path
+) -> None:
     """Someone who knows the source and the key can only evict what was learned."""
     source = counted.file_of("gpt2", tmp_path)
     if source is None:
         pytest.skip("gpt2.tiktoken is missing: run tools/fetch-vocab gpt2")
     vocab = counted.compiled(source, tmp_path)
-    attack, new = (counted.words(vocab, 600, colliding=same) for same in (True, False))
+    attack, new = (counted.words(vocab, 600, letters, colliding=same) for same in (True, False))
     cost = counted.count(vocab, "avx2", tmp_path, {"attack": (0, attack), "new": (0, new)})
     assert len(set(attack.split())) == 600
     assert cost["new"]["again"] < cost["new"]["first"] / 2, "learned words are found again"

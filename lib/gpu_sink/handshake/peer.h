@@ -33,8 +33,7 @@ struct tokg_target {
 	char address[108]; /* path of a unix socket, or host */
 	uint16_t port;
 	const char *rdma_device;
-	int rdma_port, rdma_gid, rdma_traffic_class;
-	bool strict; /* always STRICT */
+	int rdma_port, rdma_gid;
 	/* verbs: addresses of the host, once resolved */
 	uint32_t n_at;
 	socklen_t at_len[TOKG_ADDRESSES];

@@ -73,7 +73,6 @@ tokg_target_parse(struct tokg_target *t, const char *text, struct tokg_error *er
 	memset(t, 0, sizeof(*t));
 	t->rdma_port = -1;
 	t->rdma_gid = -1;
-	t->rdma_traffic_class = -1;
 	if (n == 3 && memcmp(text, "shm", n) == 0)
 		t->kind = TOKG_SHM;
 	else if (n == 4 && memcmp(text, "cuda", n) == 0)

@@ -14,7 +14,6 @@ tokg_session_init(struct tokg_session *s, const struct tokg_session_calls *calls
 	const struct tokg_target *target, const struct tokg_source *source, struct tokg_error *err)
 {
 	s->calls = calls;
-	s->strict = target->strict;
 	tokg_dial_init(&s->dial);
 	return tokg_hello_fill(&s->hello, target, source, err) &&
 	       tokg_where_resolve(&s->where, target, err);
@@ -53,7 +52,7 @@ admitted(struct tokg_session *s, struct tokg_transport *t, struct tokg_error *er
 	t->producer = w->producer;
 	t->epoch = w->epoch;
 	t->ring_epoch = w->ring_epoch;
-	t->order = s->strict ? TOKG_ORDER_STRICT : (enum tokg_order)w->order;
+	t->order = (enum tokg_order)w->order;
 	if (!s->calls->admit(t, w, s->dial.region_fd, err)) {
 		s->dial.final = true;
 		return false;

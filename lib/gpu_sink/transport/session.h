@@ -29,7 +29,6 @@ struct tokg_session {
 	struct tokg_where where;
 	struct tokg_dial dial;
 	struct tokg_hello hello; /* as it will be sent */
-	bool strict;		 /* always STRICT */
 	bool under_way;		 /* reconnecting */
 	uint64_t give_up_ms, not_before_ms;
 };

@@ -151,9 +151,6 @@ tokg_rdma_open(struct tokg_rdma *d, const struct tokg_rdma_wish *wish, struct to
 	int n = 0;
 
 	memset(d, 0, sizeof(*d));
-	if (wish->traffic_class > 255)
-		return tokg_wrong(err, "traffic class %d: must be 0 to 255", wish->traffic_class);
-	d->traffic_class = wish->traffic_class > 0 ? (uint8_t)wish->traffic_class : 0;
 	list = ibv_get_device_list(&n);
 	if (list == NULL)
 		return tokg_wrong(err, "RDMA devices of this host: %s: is ib_uverbs loaded?",

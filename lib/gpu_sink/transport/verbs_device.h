@@ -10,7 +10,6 @@
 struct tokg_rdma_wish {
 	const char *device;	/* NULL: any */
 	int port, gid;		/* below 0: any */
-	int traffic_class;	/* below 0: 0 */
 	const uint8_t *address; /* 16 bytes: of the interface towards the peer; or NULL */
 };
 
@@ -19,7 +18,6 @@ struct tokg_rdma {
 	struct ibv_pd *pd;
 	const char *name; /* the context's */
 	uint8_t port;
-	uint8_t traffic_class;
 	bool roce;
 	uint32_t gid_index;
 	union ibv_gid gid;

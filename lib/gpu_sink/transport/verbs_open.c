@@ -221,7 +221,6 @@ open_device(struct tokg_verbs *v, const struct tokg_target *target,
 	const struct tokg_rdma_wish wish = {.device = target->rdma_device,
 		.port = target->rdma_port,
 		.gid = target->rdma_gid,
-		.traffic_class = target->rdma_traffic_class,
 		.address = address_towards(&v->session.where, address) ? address : NULL};
 
 	if (!tokg_rdma_open(&v->rdma, &wish, err))

@@ -95,7 +95,6 @@ to_receive(const struct tokg_rdma *d, struct ibv_qp *qp, const struct tokg_qp *t
 	memcpy(a.ah_attr.grh.dgid.raw, theirs->gid, sizeof(theirs->gid));
 	a.ah_attr.grh.sgid_index = (uint8_t)d->gid_index;
 	a.ah_attr.grh.hop_limit = HOPS;
-	a.ah_attr.grh.traffic_class = d->traffic_class;
 	return ibv_modify_qp(qp, &a,
 		       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
 			       IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) ==

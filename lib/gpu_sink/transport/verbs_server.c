@@ -78,7 +78,6 @@ tokg_verbs_server_open(
 	const struct tokg_rdma_wish wish = {.device = c->rdma_device,
 		.port = c->rdma_port,
 		.gid = c->rdma_gid,
-		.traffic_class = c->traffic_class,
 		.address = address_of(c->host, address) ? address : NULL};
 	struct tokg_verbs_server *s = calloc(1, sizeof(*s));
 	char how[96];

@@ -21,7 +21,6 @@ struct tokg_verbs_server_config {
 	/* Chosen automatically if NULL or below 0. */
 	const char *rdma_device;
 	int rdma_port, rdma_gid;
-	int traffic_class; /* of RoCE packets; below 0: 0 */
 };
 
 /*

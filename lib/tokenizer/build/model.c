@@ -155,8 +155,11 @@ tok_model_checksum(const struct tok_model *m)
 	uint32_t crc = (uint32_t)crc32(0, NULL, 0), i;
 
 	crc = add_number(crc, m->pretok);
-	for (i = 0; i < TOK_SPLITS_MAX && m->regex[i] != NULL; i++)
+	for (i = 0; i < TOK_SPLITS_MAX && m->regex[i] != NULL; i++) {
 		crc = (uint32_t)crc32_z(crc, (const uint8_t *)m->regex[i], strlen(m->regex[i]) + 1);
+		if (m->behavior[i] != TOK_SPLIT_ISOLATED)
+			crc = add_number(crc, m->behavior[i]);
+	}
 	crc = add_number(crc, m->n_tokens);
 	if (m->kind == TOK_KIND_WORDPIECE)
 		crc = add_bert(crc, m);

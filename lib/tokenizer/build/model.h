@@ -82,9 +82,10 @@ struct tok_model {
 	enum tok_kind kind;
 	enum tok_pretok pretok;
 	char *regex[TOK_SPLITS_MAX]; /* TOK_PRETOK_REGEX: applied in order; NULL: no more */
-	bool nfc;		     /* normalizer: form C */
-	uint32_t n_tokens;	     /* ids are below this */
-	uint32_t n_parts; /* the last n_parts tokens are parts of characters and not real ids */
+	enum tok_behavior behavior[TOK_SPLITS_MAX];
+	bool nfc;	   /* normalizer: form C */
+	uint32_t n_tokens; /* ids are below this */
+	uint32_t n_parts;  /* the last n_parts tokens are parts of characters and not real ids */
 	struct tok_metaspace metaspace;
 	struct tok_model_token *token;
 	uint8_t *bytes;

@@ -147,7 +147,8 @@ build_slots(struct tok_vocab *v, uint32_t slots, bool *full)
 {
 	struct buckets x = {0};
 	bool ok = tok_vocab_table_make(v, TOK_TABLE_PAIR, slots) &&
-		  tok_vocab_table_make(v, TOK_TABLE_PAIR_PILOT, slots / TOK_PAIR_SHARE);
+		  tok_vocab_table_make(v, TOK_TABLE_PAIR_PILOT, slots / TOK_PAIR_SHARE) &&
+		  tok_vocab_table_make(v, TOK_TABLE_PAIR_FILTER, slots / TOK_PAIR_FILTER_SHARE);
 
 	*full = false;
 	if (ok) {
@@ -185,7 +186,13 @@ tok_pairs_build(struct tok_vocab *v, struct tok_error *err)
 				merges, slots);
 		tok_vocab_table_drop(v, TOK_TABLE_PAIR);
 		tok_vocab_table_drop(v, TOK_TABLE_PAIR_PILOT);
+		tok_vocab_table_drop(v, TOK_TABLE_PAIR_FILTER);
 		slots *= 2;
+	}
+	for (uint32_t r = TOK_BYTES; r < v->n_ranks; r++) {
+		const uint64_t bit = tok_pair_filter_bit(v, tok_pair_hash(key_of(v, r)));
+
+		v->pair_filter[bit / 64] |= 1ull << bit % 64;
 	}
 	return true;
 }

@@ -40,6 +40,11 @@ bool tok_pairs_build(struct tok_vocab *v, struct tok_error *err);
 /* Fill in v->repeat_runs. False: a family is invalid. */
 bool tok_repeats_fill(struct tok_vocab *v);
 
+/* ---- runs of one byte (byte_runs.c) ---- */
+
+/* Fill in v->byte_runs. All other tables of merges and nodes are there. */
+void tok_byte_runs_fill(struct tok_vocab *v);
+
 /* ---- what the tokens below a node share (stems.c) ---- */
 
 /* Fill in stem, limit and extends of all nodes. Needs the splits and the nodes. */

@@ -98,5 +98,6 @@ tok_repeats_fill(struct tok_vocab *v)
 			return false;
 		before = v->repeat[i].high;
 	}
+	v->repeats_end = before;
 	return true;
 }

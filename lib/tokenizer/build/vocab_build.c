@@ -132,22 +132,14 @@ build_words(struct tok_vocab *v, struct tok_error *err)
 {
 	uint32_t n_short = 0, n_long = 0;
 
-	for (uint32_t r = 0; r < v->n_ranks; r++)
-		*(v->len[r] <= TOK_KEY_BYTES ? &n_short : &n_long) += 1;
+	if (v->n_unmerged == 0)
+		return true;
 	for (uint32_t i = 0; i < v->n_unmerged; i++)
 		*(v->span[v->unmerged[i]].len <= TOK_KEY_BYTES ? &n_short : &n_long) += 1;
 	if (!tok_vocab_table_make(v, TOK_TABLE_WORD, slots_for(n_short)) ||
 		!tok_vocab_table_make(v, TOK_TABLE_LONG_WORD, slots_for(n_long)))
 		return tok_fail(err, "out of memory for %u words", n_short + n_long);
 	tok_vocab_shifts(v);
-	/* In order of rank, so that frequent words are found with fewer probes. Parts of characters
-	 * are no words. */
-	for (uint32_t r = 0; r < v->n_ranks; r++) {
-		const bool is_part = r >= TOK_BYTES && v->ext[r] >= v->info.n_ids;
-
-		if (!is_part && !put_word(v, v->ext[r], err))
-			return false;
-	}
 	for (uint32_t i = 0; i < v->n_unmerged; i++) {
 		if (!put_word(v, v->unmerged[i], err))
 			return false;
@@ -475,16 +467,20 @@ build_tokens(struct tok_vocab *v, const struct tok_model *m, struct tok_error *e
 static bool
 build_steps(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 {
-	const char *where = tok_shown_path(v->info.path), *regex[TOK_SPLITS_MAX];
+	struct tok_pretok_split split[TOK_SPLITS_MAX] = {{0}};
+	const char *where = tok_shown_path(v->info.path);
 	struct tok_machine machine;
 	size_t n = 0;
 	bool ok;
 
 	while (n < TOK_SPLITS_MAX &&
-		(regex[n] = m->pretok == TOK_PRETOK_REGEX ? m->regex[n]
-							  : tok_pretok_regex(m->pretok, n)) != NULL)
+		(split[n].regex = m->pretok == TOK_PRETOK_REGEX
+					  ? m->regex[n]
+					  : tok_pretok_regex(m->pretok, n)) != NULL) {
+		split[n].behavior = m->behavior[n];
 		n++;
-	if (!tok_regex_compile(where, regex, n, &machine, err))
+	}
+	if (!tok_regex_compile(where, split, n, &machine, err))
 		return false;
 	v->step_width = machine.width;
 	ok = tok_vocab_classes(v, (struct tok_runs){machine.run, machine.n_runs, 8}, err);
@@ -602,5 +598,7 @@ tok_vocab_build(struct tok_model *m, const char *name, const char *path, const s
 		return NULL;
 	}
 	tok_stages_set(v);
+	if (v->kind == TOK_KIND_BPE && !m->greedy)
+		tok_byte_runs_fill(v);
 	return v;
 }

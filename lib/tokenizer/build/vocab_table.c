@@ -67,6 +67,7 @@ tok_vocab_shifts(struct tok_vocab *v)
 	uint32_t words = tok_vocab_table_n(v, TOK_TABLE_WORD);
 	uint32_t longs = tok_vocab_table_n(v, TOK_TABLE_LONG_WORD);
 	uint32_t pilots = tok_vocab_table_n(v, TOK_TABLE_PAIR_PILOT);
+	uint32_t filter = tok_vocab_table_n(v, TOK_TABLE_PAIR_FILTER);
 	uint32_t joins = tok_vocab_table_n(v, TOK_TABLE_JOINS);
 
 	v->word_shift = shift_for(words);
@@ -75,6 +76,7 @@ tok_vocab_shifts(struct tok_vocab *v)
 	v->long_mask = longs - 1;
 	v->pair_mask = tok_vocab_table_n(v, TOK_TABLE_PAIR) - 1;
 	v->pair_shift = shift_for(pilots);
+	v->pair_filter_shift = shift_for(filter * 64);
 	v->join_shift = shift_for(joins > 0 ? joins * 64 - TOK_JOINS_ASCII : 0);
 }
 

@@ -15,8 +15,9 @@ static_assert(TOK_N_TABLES <= 64, "a bit for each");
 
 #define OF_ALL (BIT(SPAN) | BIT(BYTES))
 #define OF_BPE                                                                                     \
-	(BIT(WORD) | BIT(LONG_WORD) | BIT(PAIR) | BIT(PAIR_PILOT) | BIT(BYTE_PAIR) | BIT(SPLIT) |  \
-		BIT(EXT) | BIT(LEN) | BIT(NODE) | BIT(CAT_PAGE) | BIT(CAT))
+	(BIT(PAIR) | BIT(PAIR_PILOT) | BIT(PAIR_FILTER) | BIT(BYTE_PAIR) | BIT(SPLIT) | BIT(EXT) | \
+		BIT(LEN) | BIT(NODE) | BIT(CAT_PAGE) | BIT(CAT))
+#define OF_UNMERGED (BIT(UNMERGED) | BIT(WORD) | BIT(LONG_WORD))
 #define OF_TEXT_SET (BIT(ADDED_TEXT) | BIT(ADDED_TEXT_NODE) | BIT(ADDED_TEXT_POP))
 #define OF_NORMAL_SET (BIT(ADDED_NORMAL) | BIT(ADDED_NORMAL_NODE) | BIT(ADDED_NORMAL_POP))
 #define OF_LONGEST (BIT(LONGEST_NODE) | BIT(LONGEST_POP))
@@ -57,7 +58,7 @@ tables_are_there(const struct tok_vocab *v)
 	switch (v->kind) {
 	case TOK_KIND_BPE:
 		return take_option(&there, OF_NORMAL_SET) && take_option(&there, OF_LONGEST) &&
-		       take_option(&there, BIT(UNMERGED)) && take_option(&there, BIT(REPEAT)) &&
+		       take_option(&there, OF_UNMERGED) && take_option(&there, BIT(REPEAT)) &&
 		       (!v->unigram.norm.sentencepiece || take_option(&there, OF_CHARSMAP)) &&
 		       there == (OF_ALL | OF_BPE |
 					(v->pretok == TOK_PRETOK_SENTENCEPIECE ? BIT(JOINS)
@@ -86,9 +87,11 @@ is_slots(uint32_t n)
 static bool
 sizes_fit_bpe(const struct tok_vocab *v)
 {
-	return is_slots(n_of(v, TOK_TABLE_WORD)) && is_slots(n_of(v, TOK_TABLE_LONG_WORD)) &&
+	return (v->n_unmerged == 0 || (is_slots(n_of(v, TOK_TABLE_WORD)) &&
+					      is_slots(n_of(v, TOK_TABLE_LONG_WORD)))) &&
 	       is_slots(n_of(v, TOK_TABLE_PAIR)) &&
 	       n_of(v, TOK_TABLE_PAIR_PILOT) == n_of(v, TOK_TABLE_PAIR) / TOK_PAIR_SHARE &&
+	       n_of(v, TOK_TABLE_PAIR_FILTER) == n_of(v, TOK_TABLE_PAIR) / TOK_PAIR_FILTER_SHARE &&
 	       n_of(v, TOK_TABLE_BYTE_PAIR) == TOK_BYTES * TOK_BYTES && v->n_ranks >= TOK_BYTES &&
 	       v->n_ranks <= TOK_MAX_IDS && v->n_ranks <= n_of(v, TOK_TABLE_SPAN) &&
 	       n_of(v, TOK_TABLE_LEN) == v->n_ranks && n_of(v, TOK_TABLE_SPLIT) == v->n_ranks &&
@@ -187,7 +190,9 @@ numbers_fit(const struct tok_vocab *v)
 				       settings_fit(&v->unigram)));
 	return ((v->pretok >= TOK_PRETOK_GPT2 && v->pretok <= TOK_PRETOK_LAST) ||
 		       v->pretok == TOK_PRETOK_REGEX) &&
-	       !metaspace && !v->unigram.norm.sentencepiece;
+	       (!metaspace || (v->metaspace.stage == TOK_METASPACE_PREFIX &&
+				      v->metaspace.prefix == TOK_PREFIX_EACH)) &&
+	       !v->unigram.norm.sentencepiece;
 }
 
 /* Special ids, and those of the template, must exist. */

@@ -262,7 +262,7 @@ tok_compiled_check_bpe(struct tok_vocab *v)
 		return "repeat";
 	if (!pairs_fit(v) || !byte_pairs_fit(v))
 		return "pair";
-	if (!words_fit(v) || !long_words_fit(v) || !unmerged_fit(v))
+	if (!unmerged_fit(v) || (v->n_unmerged > 0 && (!words_fit(v) || !long_words_fit(v))))
 		return "word";
 	if (!nodes_fit(v))
 		return "node";

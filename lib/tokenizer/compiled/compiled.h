@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Compiled vocabularies: a file with the tables as they lie in memory. Loading maps the file.
- * doc/reference/vocabularies.md describes the format and its compatibility. Set-up only.
+ * doc/reference/file-formats.md describes the format. Set-up only.
  */
 #pragma once
 
@@ -12,7 +12,7 @@
 #define TOK_COMPILED_MAGIC "TOKV\r\n\x1a"
 
 /* Increase this if the contents or the meaning of a table or of the header change. */
-#define TOK_COMPILED_VERSION 11u
+#define TOK_COMPILED_VERSION 12u
 
 #define TOK_COMPILED_ORDER 0x01020304u	     /* in the byte order of the writing machine */
 #define TOK_COMPILED_MAX ((uint64_t)1 << 30) /* largest file, in bytes */

@@ -272,5 +272,7 @@ tok_compiled_load(
 	}
 	fill_in(v);
 	tok_stages_set(v);
+	if (v->kind == TOK_KIND_BPE && v->longest.node == NULL)
+		tok_byte_runs_fill(v);
 	return v;
 }

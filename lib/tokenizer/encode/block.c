@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Encode whole pretokens, a block at a time. Each is tried in this order: the thread's cache, the
- * tables of words that are one token, merging, and one by one if it is long. The tables are larger
- * than the CPU's caches, and misses one after the other would take most of the time. So each table
- * is prefetched for all pretokens of a block before the first entry is read. Hot path.
+ * Encode whole pretokens, a block at a time. Each is tried in this order: the thread's cache, which
+ * begins with the short words that are one token; the tables of words that no merge makes, which
+ * few vocabularies have; merging; and one by one if it is long. The cache is larger than the CPU's
+ * caches, and misses one after the other would take most of the time. So each table is prefetched
+ * for all pretokens of a block before the first entry is read. Hot path.
  */
 #include "block.h"
 #include "greedy.h"
@@ -53,7 +54,7 @@ find_longer(const struct tok_cache *c, struct tok_block *b, uint32_t n, const ui
 			record[i], p + b->start[at[i]], (uint32_t)length_of(b, at[i]));
 }
 
-/* ---- 2. words that are one token ---- */
+/* ---- 2. words that are one token, which no merge makes ---- */
 
 static inline uint64_t
 short_key(const uint8_t *p, size_t len, const uint8_t *end)
@@ -144,42 +145,45 @@ list_left(const struct tok_block *b, const uint16_t *from, uint32_t n, uint16_t 
 
 /* ---- 3. merges ---- */
 
-/* Encode a pretoken that is a character in no token. */
+/* Is the pretoken a character that is no token? */
 static inline bool
 is_unknown(const struct tok_vocab *v, const uint8_t *p, size_t len)
 {
-	return v->pretok == TOK_PRETOK_SENTENCEPIECE && len == tok_utf8_length(*p);
+	const struct tok_node *node = &v->node[1 + p[0]]; /* the root has a child for every byte */
+
+	if (v->pretok != TOK_PRETOK_SENTENCEPIECE || len != tok_utf8_length(*p))
+		return false;
+	for (size_t i = 1; i < len; i++) {
+		if (!tok_has_child(node, p[i]))
+			return true;
+		node = &v->node[tok_child(node, p[i])];
+	}
+	return node->token == TOK_NO_TOKEN;
 }
 
-/* Merge those of the n remaining pretokens that have at most TOK_MERGE_MAX bytes. */
+/* Merge those of the n remaining pretokens that have at most TOK_MERGE_MAX bytes, while there is
+ * room for their ids. */
 static void
 merge_left(const struct tok_vocab *v, struct tok_block *b, uint32_t n, const uint8_t *p)
 {
-	uint32_t words = 0;
+	uint32_t words = 0, *out = b->merged;
 
 	if (v->longest.node != NULL)
 		return;
 	for (uint32_t i = 0; i < n; i++) {
-		const uint32_t k = b->left[i];
+		const uint32_t k = b->left[i], len = (uint32_t)length_of(b, k);
 		const uint8_t *at = p + b->start[k];
 
-		if (length_of(b, k) > TOK_MERGE_MAX || is_unknown(v, at, length_of(b, k)))
+		if (length_of(b, k) > TOK_MERGE_MAX || is_unknown(v, at, len) ||
+			out + TOK_BPE_WORD_HEAD + len > b->merged + TOK_BLOCK_MERGED)
 			continue;
-		b->word[words].p = at;
-		b->word[words].n = (uint32_t)length_of(b, k);
-		b->word_of[words++] = (uint16_t)k;
+		out += TOK_BPE_WORD_HEAD;
+		b->word[words] = (struct tok_bpe_word){at, len, out};
+		words++;
+		b->ids[k] = out;
+		out += len;
 	}
 	tok_bpe_merge(v, b->word, words);
-	for (uint32_t i = 0; i < words; i++) {
-		const struct tok_bpe_word *w = &b->word[i];
-		struct tok_block_merged *m = &b->merged[i];
-
-		m->n = w->n_out;
-		m->head = TOK_CACHE_HEAD(w->n_out);
-		for (uint32_t j = 0; j < w->n_out; j++)
-			m->id[j] = v->ext[w->out[j]];
-		b->ids[b->word_of[i]] = m->id;
-	}
 }
 
 /* ---- 4. ids ---- */
@@ -290,10 +294,12 @@ tok_block_encode(struct tok_stream *s, struct tok_block *b, uint32_t n, const ui
 		}
 	}
 	left = list_left(b, b->missed, missed, b->left);
-	if (s->vocab->word != NULL) {
+	if (s->vocab->n_unmerged > 0) {
 		find_words(s->vocab, b, left, p, end);
 		find_long_words(s->vocab, b, left, p);
 		left = list_left(b, b->left, left, b->left);
+	}
+	if (s->vocab->kind == TOK_KIND_BPE) {
 		merge_left(s->vocab, b, left, p);
 		left = list_left(b, b->left, left, b->left);
 	}

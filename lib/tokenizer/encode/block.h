@@ -4,7 +4,8 @@
 #include "bpe.h"
 #include "cache.h"
 
-#define TOK_BLOCK 256 /* most pretokens of a block */
+#define TOK_BLOCK 512	      /* most pretokens of a block */
+#define TOK_BLOCK_MERGED 4096 /* room for the ids of those that are merged */
 
 /* The caller fills in start[] and end; block.c uses the rest. */
 struct tok_block {
@@ -17,13 +18,10 @@ struct tok_block {
 	uint32_t slot[TOK_BLOCK]; /* in a table of words; number of ids of one that was left */
 	struct tok_block_one {
 		uint32_t head, id;
-	} one[TOK_BLOCK + TOK_CACHE_SOME / 2]; /* a pretoken that is one token */
-	struct tok_block_merged {
-		uint32_t n, head, id[TOK_MERGE_MAX];
-	} merged[TOK_BLOCK];				 /* a pretoken that was merged */
+	} one[TOK_BLOCK + TOK_CACHE_SOME / 2];		 /* a pretoken that is one token */
 	uint16_t missed[TOK_BLOCK + 8], left[TOK_BLOCK]; /* indices: not cached; not a token */
-	struct tok_bpe_word word[TOK_BLOCK];
-	uint16_t word_of[TOK_BLOCK]; /* index of the pretoken of each word */
+	struct tok_bpe_word word[TOK_BLOCK];		 /* to be merged */
+	uint32_t merged[TOK_BLOCK_MERGED];		 /* their ids */
 };
 
 /*

@@ -16,13 +16,14 @@
 struct tok_bpe_word {
 	const uint8_t *p; /* its bytes */
 	uint32_t n;	  /* 1 to TOK_MERGE_MAX */
-	uint32_t n_out;
-	uint32_t out[TOK_MERGE_MAX]; /* rank ids */
+	/* Room for n ids. Before them, room for their number and for TOK_CACHE_HEAD of it. */
+	uint32_t *out;
 };
+#define TOK_BPE_WORD_HEAD 2 /* 32-bit numbers before the ids */
 
-/* Encode n words by merging. Reads p and n of each word, fills in n_out and out. */
+/* Encode n words by merging: writes their outside ids. */
 static inline void
-tok_bpe_merge(const struct tok_vocab *v, struct tok_bpe_word *w, uint32_t n)
+tok_bpe_merge(const struct tok_vocab *v, const struct tok_bpe_word *w, uint32_t n)
 {
 	v->kernels->merge(v, w, n);
 }

@@ -33,7 +33,8 @@ struct parts {
 	_Alignas(64) uint32_t token[PLACES];
 	uint64_t live; /* bit set of the places that have a part, with those before and after */
 	uint32_t n;
-	struct tok_bpe_word *word;
+	uint32_t at, before; /* of the last merge: the places whose keys are to be found */
+	const struct tok_bpe_word *word;
 };
 
 /* The least of the keys of places 1 .. n; before and behind them, in groups of KEYS, is NO_MERGE.
@@ -55,19 +56,36 @@ place_before(const struct parts *x, uint32_t place)
 	return 63 - (uint32_t)__builtin_clzll(x->live & ((1ull << place) - 1));
 }
 
+/* The pair of a part and the next one. If there are not both, a pair that no table has. */
+static inline uint64_t
+pair_at(const struct parts *x, uint32_t left)
+{
+	const uint32_t right = place_after(x, left);
+	const bool any = left != 0 && right <= x->n;
+
+	return tok_pair_key(x->token[left], x->token[right]) | ((uint64_t)any - 1);
+}
+
 /*
- * Set the key of a part. `any`: both places have parts; else there is no merge, and what is looked
- * up is a pair that no table has, always the same.
+ * The key of a part is found in two steps, so that other words are worked on while the table is
+ * fetched from memory: first key[left] becomes the slot of the pair, then its key.
  */
 static inline void
-find_key(const struct tok_vocab *v, struct parts *x, uint32_t left, uint32_t right, bool any)
+seek_key(const struct tok_vocab *v, struct parts *x, uint32_t left)
 {
-	const uint64_t pair = tok_pair_key(x->token[left], x->token[right]) | ((uint64_t)any - 1);
-	const uint64_t found = tok_pair_slot_of(v, pair);
+	x->key[left] = tok_pair_slot_of(v, pair_at(x, left));
+	__builtin_prefetch(&v->pair[x->key[left]]);
+}
+
+static inline void
+find_key(const struct tok_vocab *v, struct parts *x, uint32_t left)
+{
+	const uint64_t found = v->pair[x->key[left]];
 	const uint32_t key = (uint32_t)found << PLACE_BITS | left;
 
-	x->key[left] = found >> RANK_BITS == pair ? key & ((1u << (RANK_BITS + PLACE_BITS)) - 1)
-						  : NO_MERGE;
+	x->key[left] = found >> RANK_BITS == pair_at(x, left)
+			       ? key & ((1u << (RANK_BITS + PLACE_BITS)) - 1)
+			       : NO_MERGE;
 }
 
 /* ---- families of repeated tokens (tables/repeats.h) ---- */
@@ -107,23 +125,27 @@ merge_run(const struct tok_vocab *v, uint32_t family, struct parts *x, uint32_t 
 
 /* ---- words ---- */
 
-/* Set the keys of all parts. */
 static inline void
-find_keys(const struct tok_vocab *v, struct parts *x)
+seek_keys(const struct tok_vocab *v, struct parts *x)
 {
 	for (uint32_t i = 0; i <= x->n; i += KEYS) {
 		for (uint32_t k = 0; k < KEYS; k++)
 			x->key[i + k] = NO_MERGE;
 	}
-	for (uint32_t left = 1, right; left < x->n; left = right) {
-		right = place_after(x, left);
-		find_key(v, x, left, right, right <= x->n);
-	}
+	for (uint32_t left = 1; left <= x->n; left = place_after(x, left))
+		seek_key(v, x, left);
 }
 
-/* The parts of a word after all merges that are certain, and their keys. */
 static inline void
-open_word(const struct tok_vocab *v, struct parts *x, struct tok_bpe_word *w)
+find_keys(const struct tok_vocab *v, struct parts *x)
+{
+	for (uint32_t left = 1; left <= x->n; left = place_after(x, left))
+		find_key(v, x, left);
+}
+
+/* The parts of a word after all merges that are certain. */
+static inline void
+open_word(const struct tok_vocab *v, struct parts *x, const struct tok_bpe_word *w)
 {
 	const uint8_t *p = w->p, *end = p + w->n;
 	struct tok_byte_pair pair, next = {TOK_NO_TOKEN, UINT16_MAX, UINT16_MAX};
@@ -148,41 +170,36 @@ open_word(const struct tok_vocab *v, struct parts *x, struct tok_bpe_word *w)
 	x->word = w;
 	x->n = n;
 	x->live = (4ull << n) - 1;
-	find_keys(v, x);
 }
 
 /* Apply the merge with this key. */
 static inline void
-merge_next(const struct tok_vocab *v, struct parts *x, uint32_t best)
+merge_next(struct parts *x, uint32_t best)
 {
-	const uint32_t at = best & (PLACES - 1);
-	const uint32_t before = place_before(x, at), right = place_after(x, at),
-		       next = place_after(x, right);
+	const uint32_t at = best & (PLACES - 1), right = place_after(x, at);
 
 	x->token[at] = best >> PLACE_BITS;
 	x->live ^= 1ull << right;
 	x->key[right] = NO_MERGE;
-	find_key(v, x, at, next, next <= x->n);
-	find_key(v, x, before, at, before != 0);
+	x->at = at;
+	x->before = place_before(x, at);
 }
 
 static inline void
-close_word(const struct parts *x)
+close_word(const struct tok_vocab *v, const struct parts *x)
 {
-	const uint64_t places = x->live & ((2ull << x->n) - 2);
+	uint32_t *out = x->word->out;
+	const uint32_t n = copy_tokens(out, x->token, x->live & ((2ull << x->n) - 2));
 
-	x->word->n_out = copy_tokens(x->word->out, x->token, places);
+	for (uint32_t i = 0; i < n; i++)
+		out[i] = v->ext[out[i]];
+	out[-1] = TOK_CACHE_HEAD(n);
+	out[-TOK_BPE_WORD_HEAD] = n;
 }
-
-/*
- * Merge several words at a time, interleaved. A merge needs the result of the merge before it, so
- * a single word would spend most of its time waiting for table look-ups.
- */
-#define LANES 4u
 
 /* Apply the next merge. False: there is none left. */
 static inline bool
-step(const struct tok_vocab *v, struct parts *x)
+begin_step(const struct tok_vocab *v, struct parts *x)
 {
 	const uint32_t best = least_key(x->key, x->n);
 	uint32_t family = TOK_REPEATS_MAX;
@@ -192,34 +209,56 @@ step(const struct tok_vocab *v, struct parts *x)
 	if (v->n_repeats > 0)
 		family = family_of(v, best >> PLACE_BITS);
 	if (family == TOK_REPEATS_MAX) {
-		merge_next(v, x, best);
+		merge_next(x, best);
 	} else {
 		merge_run(v, family, x, best & (PLACES - 1));
+		seek_keys(v, x);
 		find_keys(v, x);
+		x->at = best & (PLACES - 1); /* a place that still has a part: once more */
+		x->before = 0;
 	}
+	seek_key(v, x, x->at);
+	seek_key(v, x, x->before);
 	return true;
 }
 
+static inline void
+end_step(const struct tok_vocab *v, struct parts *x)
+{
+	find_key(v, x, x->at);
+	find_key(v, x, x->before);
+}
+
+/*
+ * Merge several words at a time. A merge needs the result of the merge before it, so a single word
+ * would spend most of its time waiting for table look-ups.
+ */
+#define LANES 16u
+
 static void
-merge_some(const struct tok_vocab *v, struct tok_bpe_word *const *w, uint32_t n)
+merge_some(const struct tok_vocab *v, const struct tok_bpe_word *const *w, uint32_t n)
 {
 	struct parts parts[LANES], *lane[LANES];
-	uint32_t lanes = 0, begun = 0;
 
-	while (lanes < LANES && begun < n) {
-		lane[lanes] = &parts[lanes];
-		open_word(v, lane[lanes++], w[begun++]);
+	for (uint32_t i = 0; i < n; i++) {
+		lane[i] = &parts[i];
+		open_word(v, lane[i], w[i]);
+		seek_keys(v, lane[i]);
 	}
-	while (lanes > 0) {
-		for (uint32_t i = 0; i < lanes; i++) {
-			if (step(v, lane[i]))
-				continue;
-			close_word(lane[i]);
-			if (begun < n)
-				open_word(v, lane[i], w[begun++]);
+	for (uint32_t i = 0; i < n; i++)
+		find_keys(v, lane[i]);
+	while (n > 0) {
+		uint32_t live = 0;
+
+		for (uint32_t i = 0; i < n; i++) {
+			if (begin_step(v, lane[i]))
+				lane[live++] = lane[i];
 			else
-				lane[i] = lane[--lanes];
+				close_word(v, lane[i]);
 		}
+		for (uint32_t i = 0; i < live; i++)
+			end_step(v, lane[i]);
+		n = live;
 	}
 }
 
@@ -227,9 +266,9 @@ merge_some(const struct tok_vocab *v, struct tok_bpe_word *const *w, uint32_t n)
 
 /* Words of one length follow one another: then the processor predicts most loops' ends. */
 void
-MERGE_KERNEL(const struct tok_vocab *v, struct tok_bpe_word *w, uint32_t n)
+MERGE_KERNEL(const struct tok_vocab *v, const struct tok_bpe_word *w, uint32_t n)
 {
-	struct tok_bpe_word *order[SOME];
+	const struct tok_bpe_word *order[SOME];
 
 	for (uint32_t some; n > 0; n -= some, w += some) {
 		uint32_t at[TOK_MERGE_MAX + 2] = {0};
@@ -241,6 +280,7 @@ MERGE_KERNEL(const struct tok_vocab *v, struct tok_bpe_word *w, uint32_t n)
 			at[i] += at[i - 1];
 		for (uint32_t i = 0; i < some; i++)
 			order[at[w[i].n]++] = &w[i];
-		merge_some(v, order, some);
+		for (uint32_t i = 0; i < some; i += LANES)
+			merge_some(v, order + i, some - i < LANES ? some - i : LANES);
 	}
 }

@@ -27,6 +27,16 @@ repeats_join(const struct tok_vocab *v, uint32_t left, uint32_t right, uint32_t 
 	return false;
 }
 
+/* Do two tokens merge before the merge with rank id `limit`? */
+static inline bool
+merge_before(const struct tok_vocab *v, uint32_t left, uint32_t right, uint32_t limit)
+{
+	/* Most checks end with two bytes, and the lines of common ones stay in the CPU's cache. */
+	if ((left | right) < TOK_BYTES)
+		return v->byte_pair[left << 8 | right].merge < limit;
+	return tok_pair_may_be(v, left, right) && tok_pair(v, left, right) < limit;
+}
+
 bool
 tok_bpe_pair_stands(const struct tok_vocab *v, uint32_t left, uint32_t right, uint32_t limit)
 {
@@ -36,8 +46,9 @@ tok_bpe_pair_stands(const struct tok_vocab *v, uint32_t left, uint32_t right, ui
 	for (;;) {
 		bool both = false;
 
-		if (tok_pair(v, left, right) < limit ||
-			(v->n_repeats > 0 && repeats_join(v, left, right, limit, &both)))
+		if (merge_before(v, left, right, limit) ||
+			(left < v->repeats_end && right < v->repeats_end &&
+				repeats_join(v, left, right, limit, &both)))
 			return false;
 		if (both)
 			return true;

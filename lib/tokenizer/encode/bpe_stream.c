@@ -38,6 +38,8 @@ tok_bpe_open(struct tok_stream *s)
 	s->node = 0;
 	s->base = TOK_NO_TOKEN;
 	s->n_pos = 0;
+	s->n_run = 0;
+	s->run_byte = 0;
 }
 
 /* First entry of unmerged[low .. high) whose byte at `depth` is >= byte. All share the bytes
@@ -86,22 +88,48 @@ whole_id(const struct tok_stream *s)
 	return v->unmerged[s->unmerged_low];
 }
 
-/*
- * Is the token that ends with byte i of pos[] the last one of the encoding up to there? A single
- * byte is, because it is tested after all longer ones.
- */
+/* Count the equal bytes at the end. */
+static inline void
+follow_run(struct tok_stream *s, uint8_t byte)
+{
+	s->n_run = byte == s->run_byte && s->n_run < UINT16_MAX ? s->n_run + 1u : 1;
+	s->run_byte = byte;
+}
+
+/* The table of runs of the last byte, if all of the last n bytes are equal; else NULL. */
+static inline const uint8_t *
+run_table(const struct tok_stream *s, uint32_t n)
+{
+	const struct tok_byte_runs *runs = &s->vocab->byte_runs;
+
+	/* Only in tables that contradict each other a token is longer. */
+	if (s->n_run < n || n > 2 * TOK_BYTE_RUN_MAX ||
+		runs->from[s->run_byte] == TOK_BYTE_RUN_NONE)
+		return NULL;
+	return runs->last + runs->from[s->run_byte];
+}
+
+/* Is the token that ends with byte i of pos[], the last one so far, the last one of the encoding
+ * up to there? */
 static inline bool
 is_last(const struct tok_stream *s, uint32_t token, uint32_t i)
 {
 	const uint32_t len = s->vocab->len[token];
 	uint32_t before;
 
-	if (len == 1)
-		return true;
 	if (len > i + 1)
 		return false; /* begins before pos[0]: already given out */
 	before = len == i + 1 ? s->base : s->pos[i - len];
-	return before == TOK_NO_TOKEN || tok_bpe_stands(s->cache, s->vocab, before, token);
+	if (before == TOK_NO_TOKEN)
+		return true;
+	if (s->n_run > len) {
+		const uint32_t n = len + s->vocab->len[before];
+		const uint8_t *last = run_table(s, n);
+
+		if (last != NULL)
+			return last[n] == len;
+	}
+	return tok_bpe_stands(s->cache, s->vocab, before, token);
 }
 
 #define FIRST_TRIES 2u
@@ -122,7 +150,8 @@ last_token(const struct tok_stream *s, uint32_t state, uint32_t i)
 	struct tok_cache_guess *guess;
 
 	for (uint32_t tries = 0; tries < FIRST_TRIES || !guesses; tries++) {
-		if (is_last(s, v->node[at].token, i))
+		/* The shortest is a single byte. If no other is the last token, it is. */
+		if (v->node[at].dict == 0 || is_last(s, v->node[at].token, i))
 			return v->node[at].token;
 		at = v->node[at].dict;
 	}
@@ -135,7 +164,7 @@ last_token(const struct tok_stream *s, uint32_t state, uint32_t i)
 	if (v->node[same].depth == v->len[before] + 1u && is_last(s, v->node[same].token, i)) {
 		at = same;
 	} else {
-		while (!is_last(s, v->node[at].token, i))
+		while (v->node[at].dict != 0 && !is_last(s, v->node[at].token, i))
 			at = v->node[at].dict;
 	}
 	*guess = (struct tok_cache_guess){before, state, v->node[at].token};
@@ -158,6 +187,7 @@ tok_bpe_push(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t **ids)
 				return false;
 		}
 		state = next_node(v, state, p[k]);
+		follow_run(s, p[k]);
 		s->pos[s->n_pos] = last_token(s, state, s->n_pos);
 		s->n_pos++;
 	}
@@ -288,10 +318,11 @@ some_token_stands(
 /*
  * The same for a node that spells a run of `byte`, and for all longer runs: find the longest run
  * from which a token may grow. Lengths that the cache already excludes are not tested again.
+ * last: the table of runs of this byte, if the token on the left is such a run too; else NULL.
  */
 static void
-look_along_run(const struct tok_vocab *v, uint32_t at, uint8_t byte, struct tok_cache_growth *known,
-	uint32_t *n_pairs)
+look_along_run(const struct tok_vocab *v, uint32_t at, uint8_t byte, const uint8_t *last,
+	struct tok_cache_growth *known, uint32_t *n_pairs)
 {
 	uint32_t run[TOK_MAX_TOKEN_BYTES + 1], n = 0, next = at;
 
@@ -312,8 +343,14 @@ look_along_run(const struct tok_vocab *v, uint32_t at, uint8_t byte, struct tok_
 
 		if (!node->extends)
 			continue;
-		stands = (token != TOK_NO_TOKEN &&
-				 look(v, known->left, token, TOK_NO_TOKEN, n_pairs)) ||
+		if (token == TOK_NO_TOKEN)
+			stands = false;
+		else if (last != NULL &&
+			 v->len[known->left] + v->len[token] <= 2 * TOK_BYTE_RUN_MAX)
+			stands = last[v->len[known->left] + v->len[token]] == v->len[token];
+		else
+			stands = look(v, known->left, token, TOK_NO_TOKEN, n_pairs);
+		stands = stands ||
 			 (tok_children(node) > longer && some_token_stands(v, known->left, run[n],
 								 longer ? byte : NO_BYTE, n_pairs));
 		if (*n_pairs == 0)
@@ -328,9 +365,9 @@ look_along_run(const struct tok_vocab *v, uint32_t at, uint8_t byte, struct tok_
 
 /* The same, using the cache. */
 static bool
-may_grow(struct tok_cache *c, const struct tok_vocab *v, uint32_t left, uint32_t at,
-	uint32_t *n_pairs)
+may_grow(const struct tok_stream *s, uint32_t left, uint32_t at, uint32_t *n_pairs)
 {
+	const struct tok_vocab *v = s->vocab;
 	const struct tok_node *node = &v->node[at];
 	const bool run = node->extends & TOK_EXTENDS_RUN;
 	const uint8_t byte = (uint8_t)(node->extends >> TOK_EXTENDS_RUN_SHIFT);
@@ -339,7 +376,7 @@ may_grow(struct tok_cache *c, const struct tok_vocab *v, uint32_t left, uint32_t
 
 	if (left == TOK_NO_TOKEN)
 		return true; /* the pretoken begins with it */
-	known = c != NULL ? tok_cache_growth(c, left, key) : &none;
+	known = s->cache != NULL ? tok_cache_growth(s->cache, left, key) : &none;
 	if (known->left != left || known->node != key)
 		*known = none;
 	/* A token that grows from more bytes also grows from fewer. */
@@ -348,7 +385,8 @@ may_grow(struct tok_cache *c, const struct tok_vocab *v, uint32_t left, uint32_t
 	if (node->depth >= known->dead)
 		return false;
 	if (run)
-		look_along_run(v, at, byte, known, n_pairs);
+		look_along_run(
+			v, at, byte, run_table(s, v->len[left] + node->depth), known, n_pairs);
 	else if (some_token_stands(v, left, at, NO_BYTE, n_pairs))
 		known->alive = *n_pairs > 0 ? node->depth : 0;
 	else
@@ -414,7 +452,7 @@ tok_bpe_release_within(struct tok_stream *s, uint32_t n_pairs, uint32_t *ids)
 		from = s->n_pos - node->depth;
 		lower = meet_path(s, from, meet);
 		if (lower != meet &&
-			may_grow(s->cache, v, from == 0 ? s->base : s->pos[from - 1], at, &n_pairs))
+			may_grow(s, from == 0 ? s->base : s->pos[from - 1], at, &n_pairs))
 			meet = lower;
 	}
 	ids = give_out(s, meet, ids);

@@ -38,13 +38,31 @@ find_tokens(const struct whole *x, uint32_t at, uint32_t most, uint32_t *found)
 
 	found[0] = node->token;
 	for (uint32_t i = 1; i < most; i++) {
-		if (!(node->child[p[i] >> 6] >> (p[i] & 63) & 1))
+		if (!tok_has_child(node, p[i]))
 			break;
 		node = &v->node[tok_child(node, p[i])];
 		found[n] = node->token;
 		n += node->token != TOK_NO_TOKEN;
 	}
 	return n;
+}
+
+/* Does a token stand next to the one before it, which ends at `at`? */
+static inline bool
+stands(const struct whole *x, uint32_t at, uint32_t token)
+{
+	const struct tok_byte_runs *runs = &x->v->byte_runs;
+	const uint32_t before = x->token[x->n_tokens - 1];
+	const uint8_t *p = x->p + at;
+
+	if (p[-1] == p[0] && runs->from[p[0]] != TOK_BYTE_RUN_NONE) {
+		const uint32_t len = x->v->len[token], n = x->v->len[before] + len;
+		const uint8_t *first = p + len - n;
+
+		if (memcmp(first, first + 1, n - 1) == 0) /* a run */
+			return runs->last[runs->from[p[0]] + n] == len;
+	}
+	return tok_bpe_stands(x->cache, x->v, before, token);
 }
 
 /* The longest of n tokens that stands at `at` and ends at a position that is not dead, or
@@ -55,9 +73,7 @@ take_longest(const struct whole *x, uint32_t at, const uint32_t *found, uint32_t
 	while (n-- > 0) {
 		const uint32_t token = found[n];
 
-		if (!x->dead[at + x->v->len[token]] &&
-			(x->n_tokens == 0 ||
-				tok_bpe_stands(x->cache, x->v, x->token[x->n_tokens - 1], token)))
+		if (!x->dead[at + x->v->len[token]] && (x->n_tokens == 0 || stands(x, at, token)))
 			return token;
 	}
 	return TOK_NO_TOKEN;

@@ -31,6 +31,42 @@ const struct tok_cache_mask tok_cache_mask[TOK_CACHE_SHORT + 2] = {
 #define RING_MIN (1u << 13) /* bytes: room for some records */
 static_assert(RING_MIN >= 4 * TOK_CACHE_RECORD_UNITS * TOK_CACHE_UNIT, "records fit");
 
+/* A word to be inserted: its set is fetched from memory while others are prepared. */
+struct word {
+	uint64_t key[2];
+	struct tok_cache_entry *set;
+	uint32_t id;
+};
+#define WORDS 32u
+
+/*
+ * Insert the short words that are one token, since most pretokens of any text are. The frequent
+ * ones, with the lowest ranks, come last, so that others do not evict them.
+ */
+static void
+learn_tokens(struct tok_cache *c, const struct tok_vocab *v)
+{
+	struct word word[WORDS];
+	uint32_t n = 0;
+
+	for (uint32_t i = v->n_ranks + v->n_unmerged; i-- > 0;) {
+		const uint32_t id = i < v->n_ranks ? v->ext[i] : v->unmerged[i - v->n_ranks];
+		const struct tok_span span = v->span[id];
+		uint8_t bytes[TOK_CACHE_SHORT + 1] = {0};
+
+		if (span.len <= TOK_CACHE_SHORT) {
+			memcpy(bytes, v->bytes + span.off, span.len);
+			tok_cache_key(word[n].key, bytes, span.len);
+			word[n].set = tok_cache_set(c, word[n].key);
+			word[n].id = id;
+			__builtin_prefetch(word[n++].set, 1);
+		}
+		for (uint32_t k = 0; (n == WORDS || i == 0) && k < n; k++)
+			tok_cache_learn(word[k].set, word[k].key, &word[k].id, 1);
+		n = n == WORDS ? 0 : n;
+	}
+}
+
 struct tok_cache *
 tok_cache_create(const struct tok_vocab *v, uint32_t entries, const struct tok_mem *mem)
 {
@@ -71,6 +107,8 @@ tok_cache_create(const struct tok_vocab *v, uint32_t entries, const struct tok_m
 	}
 	c->multiplier[0] |= 1;
 	c->multiplier[1] |= 1;
+	if (v->kind == TOK_KIND_BPE)
+		learn_tokens(c, v);
 	return c;
 }
 

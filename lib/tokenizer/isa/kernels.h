@@ -36,7 +36,7 @@ typedef uint32_t tok_find_kernel(const struct tok_cache *c, struct tok_block *b,
 	const uint8_t *p, const uint8_t *end);
 
 /* tok_bpe_merge (encode/bpe.h) */
-typedef void tok_merge_kernel(const struct tok_vocab *v, struct tok_bpe_word *w, uint32_t n);
+typedef void tok_merge_kernel(const struct tok_vocab *v, const struct tok_bpe_word *w, uint32_t n);
 
 struct tok_kernels {
 	const char *isa; /* "portable", "avx2", "avx512", "neon" */

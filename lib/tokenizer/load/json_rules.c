@@ -116,13 +116,23 @@ bool
 tok_json_check_component(const char *file, const char *what, json_t *object, const char *type,
 	const struct tok_json_rule *rules, size_t n, struct tok_error *err)
 {
-	char name[NAME_MAX_BYTES];
+	char only[NAME_MAX_BYTES];
 
 	if (object == NULL)
 		return tok_fail(err, "%s: %s is missing", file, what);
 	if (tok_json_is_type(object, type))
 		return tok_json_check(file, what, object, rules, n, err);
+	snprintf(only, sizeof(only), "\"%s\"", type);
+	return tok_json_refuse(file, what, object, only, err);
+}
+
+bool
+tok_json_refuse(const char *file, const char *what, const json_t *object, const char *implemented,
+	struct tok_error *err)
+{
+	char name[NAME_MAX_BYTES];
+
 	name_value(object, name);
-	return tok_fail(
-		err, "%s: %s %s is not implemented (implemented: \"%s\")", file, what, name, type);
+	return tok_fail(err, "%s: %s %s is not implemented (implemented: %s)", file, what, name,
+		implemented);
 }

@@ -36,3 +36,7 @@ bool tok_json_check_top(const char *file, json_t *root, struct tok_error *err);
 /* Check a component whose "type" must be `type`; its other keys depend on the type. */
 bool tok_json_check_component(const char *file, const char *what, json_t *object, const char *type,
 	const struct tok_json_rule *rules, size_t n, struct tok_error *err);
+
+/* Reject a component by its type. Always false. `implemented`: what may stand there. */
+bool tok_json_refuse(const char *file, const char *what, const json_t *object,
+	const char *implemented, struct tok_error *err);

@@ -10,6 +10,7 @@ tok_offsets_next(struct tok_offsets *o, uint32_t id)
 	if (o->next == o->n_ids || o->ids[o->next] >= o->vocab->info.n_ids ||
 		(id != TOK_NO_TOKEN && o->ids[o->next] != id))
 		return NULL;
+	tok_offsets_word(o, 1);
 	return &o->range[o->next++];
 }
 
@@ -17,22 +18,6 @@ static bool
 next_stage(struct tok_offsets *o, const struct tok_stage *const *next, struct tok_source *source)
 {
 	return next[0]->offsets(o, next + 1, source);
-}
-
-bool
-tok_offsets_bpe(
-	struct tok_offsets *o, const struct tok_stage *const *next, struct tok_source *source)
-{
-	(void)next;
-	while (source->left > 0 && tok_source_fill(source)) {
-		struct tok_range *range = tok_offsets_next(o, TOK_NO_TOKEN);
-		const size_t len = range == NULL ? 0 : o->vocab->span[o->ids[o->next - 1]].len;
-
-		if (len == 0 || len > source->left || !tok_source_take(source, len, range))
-			return false;
-		source->left -= len;
-	}
-	return true;
 }
 
 /* ---- normalizers ---- */
@@ -58,6 +43,14 @@ tok_offsets_metaspace(
 	struct tok_offsets *o, const struct tok_stage *const *next, struct tok_source *source)
 {
 	tok_source_metaspace(source, o->vocab->metaspace.prefix, source->piece.p == source->text);
+	return next_stage(o, next, source);
+}
+
+bool
+tok_offsets_prefix(
+	struct tok_offsets *o, const struct tok_stage *const *next, struct tok_source *source)
+{
+	tok_source_prefix(source);
 	return next_stage(o, next, source);
 }
 
@@ -112,6 +105,7 @@ take_event(
 	if (!end_text(w) || !skip_to(w, base + span->at))
 		return false;
 	range = tok_offsets_next(w->o, span->id);
+	w->o->n_word++;
 	w->o->later = true;
 	w->taken = w->text_end = base + span->behind;
 	return range != NULL && tok_source_take(&w->source, span->behind - span->at, range);
@@ -187,6 +181,7 @@ tok_offsets_added_text(
 		range = tok_offsets_next(o, span.id);
 		if (range == NULL)
 			return false;
+		o->n_word++;
 		o->later = true;
 		*range = (struct tok_range){span.at, span.behind};
 	}
@@ -204,6 +199,8 @@ take_template(struct tok_offsets *o, const uint32_t *ids, uint32_t n)
 		if (range == NULL)
 			return false;
 		*range = (struct tok_range){0, 0};
+		if (o->word != NULL)
+			o->word[o->next - 1] = TOK_NO_WORD;
 	}
 	return true;
 }
@@ -216,12 +213,13 @@ tok_has_offsets(const struct tok_vocab *v)
 
 bool
 tok_offsets(const struct tok_vocab *v, const void *text, size_t n, uint32_t flags,
-	const uint32_t *ids, size_t n_ids, struct tok_range *range)
+	const uint32_t *ids, size_t n_ids, struct tok_range *range, uint32_t *word)
 {
 	const struct tok_template *around = &v->shape.around;
 	const uint32_t n_before = flags & TOK_TEMPLATE ? around->n_before : 0;
 	const uint32_t n_after = flags & TOK_TEMPLATE ? around->n_after : 0;
-	struct tok_offsets o = {.vocab = v, .flags = flags, .ids = ids, .range = range};
+	struct tok_offsets o = {
+		.vocab = v, .flags = flags, .ids = ids, .range = range, .word = word};
 	struct tok_source source;
 
 	if (!tok_has_offsets(v) || n_ids < n_before + n_after || tok_utf8_scan(text, n).valid != n)

@@ -18,6 +18,8 @@ struct tok_offsets {
 	size_t next; /* index of the next id */
 	bool later;  /* a text before an added token has ended */
 	struct tok_range *range;
+	uint32_t *word;	 /* NULL: not asked for */
+	uint32_t n_word; /* index of the next pretoken */
 };
 
 /* Give ranges to the ids of a source. False: the ids are not those of this text. */
@@ -25,10 +27,18 @@ typedef bool tok_offsets_stage(
 	struct tok_offsets *o, const struct tok_stage *const *next, struct tok_source *source);
 
 tok_offsets_stage tok_offsets_added_text, tok_offsets_spm, tok_offsets_nfc, tok_offsets_metaspace,
-	tok_offsets_added_normal;
+	tok_offsets_added_normal, tok_offsets_prefix;
 /* Models: the next bytes of the source, source->left or all, are a text. */
 tok_offsets_stage tok_offsets_bpe, tok_offsets_wordpiece, tok_offsets_unigram;
 
 /* Range of the next id, which must be `id` unless that is TOK_NO_TOKEN. NULL: the ids are not those
  * of this text. */
 struct tok_range *tok_offsets_next(struct tok_offsets *o, uint32_t id);
+
+/* The next n ids belong to this pretoken. */
+static inline void
+tok_offsets_word(struct tok_offsets *o, size_t n)
+{
+	for (size_t i = o->next; o->word != NULL && i < o->next + n; i++)
+		o->word[i] = o->n_word;
+}

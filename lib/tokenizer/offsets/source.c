@@ -20,7 +20,8 @@ tok_source_open(struct tok_source *s, const uint8_t *text, size_t begin, size_t 
 	s->text = text;
 	s->read = read_text;
 	s->piece = (struct tok_nfc_piece){text + begin, text + end, true};
-	s->span.n = 0;
+	s->span.n = s->behind.span.n = 0;
+	s->lead = false;
 	s->left = SIZE_MAX;
 }
 
@@ -96,10 +97,47 @@ tok_source_metaspace(struct tok_source *s, enum tok_prefix prefix, bool first)
 		    (first || prefix == TOK_PREFIX_EACH || prefix == TOK_PREFIX_ANYWAY);
 }
 
+void
+tok_source_prefix(struct tok_source *s)
+{
+	s->lead = true;
+}
+
+/* The span was just read: a blank comes first, with the range of the first character. */
+static void
+put_blank(struct tok_source *s)
+{
+	static const uint8_t blank = ' ';
+
+	s->lead = false;
+	if (*s->span.p == blank)
+		return;
+	s->behind.span = s->span;
+	s->behind.from = s->from;
+	s->behind.same = s->same;
+	s->span = (struct tok_nfc_span){&blank, 1};
+	if (s->same)
+		s->from.end = s->from.begin + tok_utf8_length(*s->behind.span.p);
+	s->same = false;
+}
+
 bool
 tok_source_fill(struct tok_source *s)
 {
-	return s->span.n > 0 || s->read(s);
+	if (s->span.n > 0)
+		return true;
+	if (s->behind.span.n > 0) {
+		s->span = s->behind.span;
+		s->from = s->behind.from;
+		s->same = s->behind.same;
+		s->behind.span.n = 0;
+		return true;
+	}
+	if (!s->read(s))
+		return false;
+	if (s->lead)
+		put_blank(s);
+	return true;
 }
 
 bool

@@ -15,6 +15,12 @@ struct tok_source {
 	bool same;
 	size_t left; /* normalized bytes that the model may take */
 	bool prefix; /* metaspace: a blank comes before the rest */
+	bool lead;   /* a blank comes before the first span, unless that begins with one */
+	struct {     /* the first span, after that blank */
+		struct tok_nfc_span span;
+		struct tok_range from;
+		bool same;
+	} behind;
 	union {
 		struct tok_nfc nfc;
 		struct tok_spm_chars spm;
@@ -29,6 +35,9 @@ void tok_source_nfc(struct tok_source *s);
 void tok_source_spm(struct tok_source *s, const struct tok_vocab *v);
 /* `first`: nothing came before this text. */
 void tok_source_metaspace(struct tok_source *s, enum tok_prefix prefix, bool first);
+
+/* ByteLevel's add_prefix_space, behind any of these. */
+void tok_source_prefix(struct tok_source *s);
 
 /* Get more normalized text if the span is empty. False: there is none. */
 bool tok_source_fill(struct tok_source *s);

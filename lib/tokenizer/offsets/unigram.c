@@ -110,6 +110,7 @@ end_word(struct section *x)
 		return false;
 	tok_unigram_open(s);
 	s->state = TOK_UNIGRAM_GAP;
+	x->o->n_word++;
 	return true;
 }
 

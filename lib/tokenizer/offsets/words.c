@@ -89,7 +89,9 @@ end_word(struct word *w)
 	if (left == 0 || id[0] >= v->info.n_ids)
 		return false;
 	n_ids = ids_of_word(v, id, left, n);
+	tok_offsets_word(w->o, n_ids);
 	w->o->next += n_ids;
+	w->o->n_word++;
 	if (n_ids == 1) {
 		range[0] = w->all;
 		return true;

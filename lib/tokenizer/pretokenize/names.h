@@ -11,6 +11,10 @@
 #define TOK_REGEX_GPT2                                                                             \
 	"'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
 
+/* Not regular expressions, but in place of one: the characters of "Punctuation" and "Digits". */
+#define TOK_REGEX_PUNCTUATION "(?punctuation)"
+#define TOK_REGEX_NUMERIC "(?numeric)"
+
 const char *tok_pretok_name(enum tok_pretok kind);
 
 /* Name of what splits a text into words, for all kinds of vocabularies. */

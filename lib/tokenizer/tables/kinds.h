@@ -33,6 +33,21 @@ enum tok_pretok {
 	TOK_PRETOK_REGEX = 18,	       /* any other regular expressions */
 };
 
+/* What becomes of a split's matches and of the gaps between them. */
+enum tok_behavior {
+	TOK_SPLIT_ISOLATED = 0,	     /* each is a piece */
+	TOK_SPLIT_CONTIGUOUS = 1,    /* the same, but matches in a row are one piece */
+	TOK_SPLIT_WITH_PREVIOUS = 2, /* a gap and the match behind it are one piece */
+	TOK_SPLIT_WITH_NEXT = 3,     /* a match and the gap behind it are */
+	TOK_SPLIT_REMOVED = 4,	     /* matches are removed */
+	TOK_SPLIT_REMOVED_GAPS = 5,  /* gaps are */
+};
+
+struct tok_pretok_split {
+	const char *regex;
+	enum tok_behavior behavior;
+};
+
 struct tok_span {
 	uint32_t off, len;
 };

@@ -25,6 +25,7 @@ enum tok_metaspace_stage {
 	TOK_METASPACE_OFF = 0,
 	TOK_METASPACE_NORMALIZER = 1,	/* before the search for added tokens in normalized text */
 	TOK_METASPACE_PRETOKENIZER = 2, /* after it */
+	TOK_METASPACE_PREFIX = 3, /* after it; U+2581 is a character like others (ByteLevel) */
 };
 
 struct tok_metaspace {

@@ -27,3 +27,16 @@ struct tok_repeat_runs {
 					     */
 	uint32_t rank[TOK_REPEAT_UNITS]; /* [n]: rank id of the token of n units, or TOK_NO_TOKEN */
 };
+
+/*
+ * Runs of one byte: the length of the last token of the encoding of each run, up to twice the
+ * longest token. Two tokens of i and j such bytes stand side by side if and only if the last token
+ * of i + j bytes has j. Undoing their merges would take as many steps as they have bytes.
+ */
+#define TOK_BYTE_RUN_MAX 255 /* bytes of a token; if one is longer, its byte has no table */
+#define TOK_BYTE_RUN_NONE UINT16_MAX
+struct tok_byte_runs {
+	uint16_t from[256]; /* by byte: where its table begins in last[], or TOK_BYTE_RUN_NONE */
+	/* [from + n]: bytes of the last token of a run of n; with room for any two tokens */
+	uint8_t last[8192 + 2 * TOK_BYTE_RUN_MAX];
+};

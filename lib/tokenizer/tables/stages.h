@@ -44,7 +44,7 @@ tok_stage_next(struct tok_stream *s, const struct tok_stage *const *next, const 
 
 /* All there are, in the order in which text may pass them; then the models. */
 extern const struct tok_stage tok_stage_added_text, tok_stage_spm, tok_stage_nfc,
-	tok_stage_metaspace, tok_stage_added_normal;
+	tok_stage_metaspace, tok_stage_added_normal, tok_stage_prefix;
 extern const struct tok_stage tok_stage_bpe, tok_stage_bpe_unknown, tok_stage_wordpiece,
 	tok_stage_unigram;
 

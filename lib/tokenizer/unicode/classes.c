@@ -2,8 +2,6 @@
 /* Made by tools/gen/unicode-classes; do not edit. */
 #include "classes.h"
 
-const char tok_unicode_version[] = "16.0.0";
-
 /* clang-format off */
 const char tok_gc_names[TOK_N_GC][3] = {
 	"Lu", "Lt", "Ll", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl", "No", "Pc",

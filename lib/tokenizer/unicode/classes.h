@@ -18,8 +18,6 @@ enum tok_cat {
 
 #define TOK_CODE_POINTS 0x110000u
 
-extern const char tok_unicode_version[];
-
 /* All general categories by number: "Lu", ... The last is Cc once more, for white space. */
 #define TOK_N_GC 31u
 #define TOK_GC_BITS 5

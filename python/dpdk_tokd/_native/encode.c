@@ -64,7 +64,7 @@ ranges_of(const struct vocab *v, const struct encoder_text *text, const struct h
 	if (range == NULL)
 		return PyErr_NoMemory();
 	Py_BEGIN_ALLOW_THREADS
-	ok = tok_offsets(v->vocab, text->p, text->n, h->flags, ids, n, range);
+	ok = tok_offsets(v->vocab, text->p, text->n, h->flags, ids, n, range, NULL);
 	Py_END_ALLOW_THREADS
 	if (ok) {
 		shape[0] = (npy_intp)batch_cut(range, sizeof(*range), n, &h->cut);

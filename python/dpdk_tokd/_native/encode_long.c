@@ -58,6 +58,7 @@ cut_from(const uint8_t *p, size_t n, size_t at)
 struct piece {
 	size_t begin, end;
 	struct tok_result r;
+	atomic_bool taken;
 };
 
 struct work {
@@ -68,7 +69,6 @@ struct work {
 	uint32_t *ids;
 	struct piece piece[BATCH_THREADS_MAX * PIECES_A_THREAD];
 	size_t n_pieces;
-	atomic_size_t next;
 	atomic_uint threads; /* that have begun: each has the encoder of its number */
 };
 
@@ -79,17 +79,23 @@ place(const struct work *w, size_t begin)
 	return w->ids + tok_encode_bound(w->v, begin, w->flags);
 }
 
+/*
+ * Each thread begins with the pieces of its number, and so with the same part of the text if it is
+ * encoded again: its cache has seen the words. Then it takes what the others have left.
+ */
 static void
 work(void *arg)
 {
 	struct work *w = arg;
-	struct encoder *e = w->encoder[atomic_fetch_add(&w->threads, 1)];
-	size_t i;
+	const uint32_t thread = atomic_fetch_add(&w->threads, 1);
+	struct encoder *e = w->encoder[thread];
 
-	while ((i = atomic_fetch_add(&w->next, 1)) < w->n_pieces) {
-		struct piece *p = &w->piece[i];
+	for (size_t i = 0; i < w->n_pieces; i++) {
+		struct piece *p = &w->piece[(thread * PIECES_A_THREAD + i) % w->n_pieces];
 		const size_t n = p->end - p->begin;
 
+		if (atomic_exchange(&p->taken, true))
+			continue;
 		p->r = tok_encode(w->v, e->cache, w->text + p->begin, n, w->flags,
 			place(w, p->begin), tok_encode_bound(w->v, n, w->flags));
 	}
@@ -110,7 +116,8 @@ long_encode(const struct tok_vocab *v, struct encoder *const *encoder, uint32_t 
 	for (size_t at = 0; at < text->n; w.n_pieces++) {
 		size_t end = cut_from(text->p, text->n, at + least);
 
-		w.piece[w.n_pieces] = (struct piece){.begin = at, .end = end};
+		w.piece[w.n_pieces].begin = at;
+		w.piece[w.n_pieces].end = end;
 		at = end;
 	}
 	pool_run(work, &w, threads - 1);

@@ -143,6 +143,7 @@ struct tok_result long_encode(const struct tok_vocab *v, struct encoder *const *
 
 PyObject *vocab_encode(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
 PyObject *vocab_encode_texts(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
+PyObject *vocab_spans(PyObject *self, PyObject *args);
 PyObject *vocab_stream(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
 PyObject *vocab_decode(PyObject *self, PyObject *ids);
 PyObject *vocab_decode_stream(PyObject *self, PyObject *unused);

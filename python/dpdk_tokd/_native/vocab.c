@@ -220,6 +220,9 @@ static PyMethodDef vocab_methods[] = {
 	{"_encode_texts", (PyCFunction)(void (*)(void))vocab_encode_texts,
 		METH_FASTCALL | METH_KEYWORDS,
 		"Of many texts, by some threads: all ids, and where each text's begin and end."},
+	{"_spans", vocab_spans, METH_VARARGS,
+		"Of a text, its ids, and whether special tokens in it count: which bytes each id "
+		"stands for, and the number of its pretoken."},
 	{"_decode", vocab_decode, METH_O, "Bytes of ids."},
 	{"stream", (PyCFunction)(void (*)(void))vocab_stream, METH_FASTCALL | METH_KEYWORDS,
 		"stream($self, " KEYWORDS ")\n--\n\n"

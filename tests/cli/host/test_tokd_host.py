@@ -5,6 +5,7 @@ every byte."""
 import errno
 import gzip
 import json
+import multiprocessing
 import os
 import shutil
 import subprocess
@@ -34,10 +35,29 @@ WORDS = (
 )
 
 
+def start(args: list[str], out: int, err: int) -> None:
+    os.dup2(out, 1)
+    os.dup2(err, 2)
+    sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
+    sys.argv = ["tokd-host", *args]
+    import kernel  # it replaces parts of tokd-host
+
+    sys.exit(kernel.cli.main())
+
+
 def host(root: Path, *args: str) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [PROGRAM, *args, "--root", root], capture_output=True, text=True, check=False, timeout=60
-    )
+    """A fork of this process: starting Python takes longer than most of what tokd-host does."""
+    command = [*args, "--root", str(root)]
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        child = multiprocessing.get_context("fork").Process(
+            target=start, args=(command, out.fileno(), err.fileno()), daemon=True
+        )
+        child.start()
+        child.join(60)
+        assert child.exitcode is not None, f"tokd-host {command} takes more than a minute"
+        out.seek(0)
+        err.seek(0)
+        return subprocess.CompletedProcess(command, child.exitcode, out.read(), err.read())
 
 
 def good(root: Path, *args: str) -> str:

@@ -118,9 +118,9 @@ def cases() -> dict[str, tuple[int, bytes]]:
     }
 
 
-def words(vocab: Path, n: int, *, colliding: bool) -> bytes:
+def words(vocab: Path, n: int, letters: int, *, colliding: bool) -> bytes:
     """Words that no cache has seen; `colliding`: made to fall into one set of it."""
-    command = [COLLIDING, vocab, str(n), str(int(colliding))]
+    command = [COLLIDING, vocab, str(n), str(letters), str(int(colliding))]
     return subprocess.run(command, check=True, capture_output=True).stdout
 
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What texts made to be dear cost, whole and in packets: bench_cuts [-b BYTES] [-t TEXT] VOCABULARY
- * ... For each text and size of packets: nanoseconds a byte, and the longest call in microseconds,
- * of the thread's own time; each the least of three passes that begin with nothing learned. Single
- * bytes are of an eighth of the text.
+ * ... For each text and size of packets: nanoseconds a byte of the fastest of five passes, and the
+ * longest call in microseconds, of each call its fastest of the passes: what a busy machine adds to
+ * some call of every pass does not count. Passes begin with nothing learned; the time is the
+ * thread's own. Single bytes are of an eighth of the text.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@
 
 #include <tok.h>
 
-#define PASSES 3
+#define PASSES 5
 
 static uint64_t
 now_ns(void)
@@ -159,36 +160,41 @@ make_text(uint32_t which, char *text, size_t n)
 
 /* ---- what is timed ---- */
 
-static bool
-pass(const struct tok_vocab *v, struct tok_cache *c, const char *text, size_t n, size_t piece,
-	uint32_t *ids, size_t room, double *ns_per_byte, double *longest, const char **err)
+struct timed {
+	uint64_t *call; /* ns of each call: the least of all passes */
+	size_t n;
+	uint64_t all; /* ns of a pass: the least */
+	const char *error;
+};
+
+static void
+pass(const struct tok_vocab *v, const char *text, size_t n, size_t piece, uint32_t *ids,
+	size_t room, struct timed *t)
 {
-	struct tok_stream s;
 	const uint64_t clock = clock_ns();
-	uint64_t all = 0, most = 0;
+	struct tok_cache *c = tok_cache_create(v, 0, NULL); /* nothing is learned */
+	struct tok_stream s;
+	uint64_t all = 0;
 	size_t at = 0;
 
 	tok_stream_init(&s, v, c, 0);
-	while (at < n) {
+	for (t->n = 0; at < n && t->error == NULL; t->n++) {
 		const size_t some = piece < n - at ? piece : n - at;
 		const uint64_t begin = now_ns();
 		const struct tok_result r =
 			tok_stream_feed(&s, text + at, some, at + some == n, ids, room);
 		const uint64_t with = now_ns() - begin, took = with > clock ? with - clock : 0;
 
-		if (r.status != TOK_OK) {
-			*err = tok_error_code_text(r.error);
-			return false;
-		}
+		if (r.status != TOK_OK)
+			t->error = tok_error_code_text(r.error);
 		all += took;
-		most = took > most ? took : most;
+		if (took < t->call[t->n])
+			t->call[t->n] = took;
 		at += some;
 	}
-	if (*ns_per_byte > (double)all / (double)n)
-		*ns_per_byte = (double)all / (double)n;
-	if (*longest > (double)most / 1000)
-		*longest = (double)most / 1000;
-	return true;
+	if (all < t->all)
+		t->all = all;
+	tok_cache_free(c);
 }
 
 static void
@@ -198,6 +204,7 @@ measure(const struct tok_vocab *v, const char *vocabulary, uint32_t which, size_
 	char *text = malloc(n + 8);
 	const size_t room = tok_encode_bound(v, n, 0) + TOK_STREAM_HELD_MAX;
 	uint32_t *ids = malloc(room * sizeof(*ids));
+	uint64_t *call = malloc(n * sizeof(*call));
 
 	make_text(which, text, n);
 	printf("%-8.8s ", vocabulary);
@@ -214,26 +221,27 @@ measure(const struct tok_vocab *v, const char *vocabulary, uint32_t which, size_
 		printf("%-18s", shown);
 	}
 	for (uint32_t i = 0; i < 5; i++) {
-		double ns = 1e30, longest = 1e30;
-		const char *err = NULL;
 		const size_t some = pieces[i] == 1 ? n / 8 : n;
 		const uint64_t begin = now_ns();
+		struct timed t = {.call = call, .all = UINT64_MAX};
+		uint64_t longest = 0;
 
-		for (uint32_t k = 0; k < PASSES && (k == 0 || now_ns() - begin < 1000000000); k++) {
-			struct tok_cache *c = tok_cache_create(v, 0, NULL);
-
-			pass(v, c, text, some, pieces[i], ids, room, &ns, &longest, &err);
-			tok_cache_free(c);
-		}
-		if (err != NULL)
-			printf(" %17.17s", err);
+		memset(call, 0xff, n * sizeof(*call));
+		for (uint32_t k = 0; k < PASSES && (k == 0 || now_ns() - begin < 1000000000); k++)
+			pass(v, text, some, pieces[i], ids, room, &t);
+		for (size_t k = 0; k < t.n; k++)
+			longest = call[k] > longest ? call[k] : longest;
+		if (t.error != NULL)
+			printf(" %17.17s", t.error);
 		else
-			printf(" %8.1f %8.1f", ns, longest);
+			printf(" %8.1f %8.1f", (double)t.all / (double)some,
+				(double)longest / 1000);
 	}
 	printf("\n");
 	fflush(stdout);
 	free(text);
 	free(ids);
+	free(call);
 }
 
 int

@@ -351,17 +351,17 @@ TEST(offsets_are_told_of_the_text_s_own_ids_alone)
 	struct tok_result r = tok_encode(v, NULL, text, sizeof(text) - 1, 0, ids, IDS_MAX);
 
 	assert_int_equal(r.produced, 5);
-	assert_true(tok_offsets(v, text, sizeof(text) - 1, 0, ids, 5, range));
+	assert_true(tok_offsets(v, text, sizeof(text) - 1, 0, ids, 5, range, NULL));
 	for (uint32_t i = 0; i < 5; i++) {
 		assert_int_equal(range[i].begin, begin[i]);
 		assert_int_equal(range[i].end, end[i]);
 	}
-	assert_false(tok_offsets(v, text, sizeof(text) - 1, 0, ids, 4, range));
-	assert_false(tok_offsets(v, text, sizeof(text) - 3, 0, ids, 5, range));
-	assert_false(tok_offsets(v, text, sizeof(text) - 2, 0, ids, 5, range)); /* no UTF-8 */
+	assert_false(tok_offsets(v, text, sizeof(text) - 1, 0, ids, 4, range, NULL));
+	assert_false(tok_offsets(v, text, sizeof(text) - 3, 0, ids, 5, range, NULL));
+	assert_false(tok_offsets(v, text, sizeof(text) - 2, 0, ids, 5, range, NULL)); /* no UTF-8 */
 	for (uint32_t i = 0; i < 5; i++) {
 		ids[i]++;
-		assert_false(tok_offsets(v, text, sizeof(text) - 1, 0, ids, 5, range));
+		assert_false(tok_offsets(v, text, sizeof(text) - 1, 0, ids, 5, range, NULL));
 		ids[i]--;
 	}
 	tok_vocab_free(v);

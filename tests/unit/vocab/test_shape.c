@@ -142,23 +142,23 @@ FOLDER_TEST(ids_of_a_template_have_no_bytes)
 	const size_t n = sizeof(text) - 1;
 	struct tok_range range[N(ids)];
 
-	assert_true(tok_offsets(v, text, n, TOK_TEMPLATE, ids, N(ids), range));
+	assert_true(tok_offsets(v, text, n, TOK_TEMPLATE, ids, N(ids), range, NULL));
 	assert_memory_equal(range, want, sizeof(want));
-	assert_true(tok_offsets(v, text, n, 0, ids + 2, 2, range));
+	assert_true(tok_offsets(v, text, n, 0, ids + 2, 2, range, NULL));
 	assert_memory_equal(range, want + 2, 2 * sizeof(*want));
-	assert_false(tok_offsets(v, text, n, 0, ids, N(ids), range));
-	assert_false(tok_offsets(v, text, n, TOK_TEMPLATE, ids, N(ids) - 1, range));
-	assert_false(tok_offsets(v, text, n, TOK_TEMPLATE, ids + 1, N(ids) - 1, range));
-	assert_false(tok_offsets(v, text, n, TOK_TEMPLATE, ids, 2, range));
+	assert_false(tok_offsets(v, text, n, 0, ids, N(ids), range, NULL));
+	assert_false(tok_offsets(v, text, n, TOK_TEMPLATE, ids, N(ids) - 1, range, NULL));
+	assert_false(tok_offsets(v, text, n, TOK_TEMPLATE, ids + 1, N(ids) - 1, range, NULL));
+	assert_false(tok_offsets(v, text, n, TOK_TEMPLATE, ids, 2, range, NULL));
 	for (size_t i = 0; i < N(ids); i++) {
 		const uint32_t right = ids[i];
 
 		ids[i] = 7;
-		assert_false(tok_offsets(v, text, n, TOK_TEMPLATE, ids, N(ids), range));
+		assert_false(tok_offsets(v, text, n, TOK_TEMPLATE, ids, N(ids), range, NULL));
 		ids[i] = right;
 	}
 	ids[2] = ids[4];
-	assert_true(tok_offsets(v, "", 0, TOK_TEMPLATE, ids, 3, range));
+	assert_true(tok_offsets(v, "", 0, TOK_TEMPLATE, ids, 3, range, NULL));
 	assert_memory_equal(range + 2, want + 4, sizeof(*want));
 	tok_vocab_free(v);
 }

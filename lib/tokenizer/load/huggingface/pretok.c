@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "pretok.h"
@@ -23,12 +24,13 @@ static const struct tok_json_rule nfc_rules[] = {
 static const struct tok_json_rule split_rules[] = {
 	{"type", "\"Split\"", NULL, true},
 	{"pattern", NULL, NULL, true},
-	{"behavior", "\"Isolated\"", NULL, true},
-	{"invert", "false", NULL, true},
+	{"behavior", NULL, NULL, true},
+	{"invert", "true, false", NULL, true},
 };
 
 static const struct tok_json_rule pattern_rules[] = {
-	{"Regex", NULL, NULL, true},
+	{"Regex", NULL, NULL, false},
+	{"String", NULL, NULL, false},
 };
 
 static const struct tok_json_rule digits_rules[] = {
@@ -36,20 +38,17 @@ static const struct tok_json_rule digits_rules[] = {
 	{"individual_digits", "true, false", NULL, true},
 };
 
-/* After splits. With use_regex, or without the key, it splits as GPT-2 does. */
-static const struct tok_json_rule bytes_rules[] = {
-	{"type", "\"ByteLevel\"", NULL, true},
-	{"add_prefix_space", "false", "put the space in front of the text yourself", true},
-	{"trim_offsets", "true, false", NULL, false}, /* concerns offsets alone */
-	{"use_regex", "true, false", NULL, false},
+static const struct tok_json_rule punctuation_rules[] = {
+	{"type", "\"Punctuation\"", NULL, true},
+	{"behavior", NULL, NULL, false}, /* absent: "Isolated" */
 };
 
-/* By itself. */
-static const struct tok_json_rule gpt2_rules[] = {
+/* The last. With use_regex, or without the key, it splits as GPT-2 does. */
+static const struct tok_json_rule bytes_rules[] = {
 	{"type", "\"ByteLevel\"", NULL, true},
-	{"add_prefix_space", "false", "put the space in front of the text yourself", true},
-	{"trim_offsets", "true, false", NULL, false},
-	{"use_regex", "true", NULL, false}, /* absent: true */
+	{"add_prefix_space", "true, false", NULL, true},
+	{"trim_offsets", "true, false", NULL, false}, /* concerns offsets alone */
+	{"use_regex", "true, false", NULL, false},
 };
 
 #define N(rules) (sizeof(rules) / sizeof(rules[0]))
@@ -77,82 +76,186 @@ tok_json_normalizer(const char *file, json_t *root, bool *nfc, struct tok_error 
 				N(nfc_rules), err);
 }
 
-/* The regular expression of one Split, or of Digits. */
+/* ---- splits ---- */
+
+#define BEHAVIORS "Isolated, Removed, MergedWithPrevious, MergedWithNext, Contiguous"
+
+/* Matches and gaps change places with `invert`. */
 static bool
-read_split(const char *file, size_t i, json_t *split, const char **regex, struct tok_error *err)
+read_behavior(const char *file, const char *what, json_t *component, enum tok_behavior *behavior,
+	struct tok_error *err)
+{
+	static const struct {
+		const char *name;
+		enum tok_behavior plain, inverted;
+	} names[] = {
+		{"Isolated", TOK_SPLIT_ISOLATED, TOK_SPLIT_ISOLATED},
+		{"Contiguous", TOK_SPLIT_CONTIGUOUS, TOK_SPLIT_CONTIGUOUS},
+		{"MergedWithPrevious", TOK_SPLIT_WITH_PREVIOUS, TOK_SPLIT_WITH_NEXT},
+		{"MergedWithNext", TOK_SPLIT_WITH_NEXT, TOK_SPLIT_WITH_PREVIOUS},
+		{"Removed", TOK_SPLIT_REMOVED, TOK_SPLIT_REMOVED_GAPS},
+	};
+	const json_t *value = json_object_get(component, "behavior");
+	const bool invert = json_is_true(json_object_get(component, "invert"));
+	const char *name = value == NULL ? names[0].name : json_string_value(value);
+
+	for (size_t i = 0; name != NULL && i < N(names); i++) {
+		if (strcmp(name, names[i].name) == 0) {
+			*behavior = invert ? names[i].inverted : names[i].plain;
+			return true;
+		}
+	}
+	return tok_fail(err, "%s: %s.behavior \"%.60s\" is not known (known: " BEHAVIORS ")", file,
+		what, name == NULL ? "" : name);
+}
+
+/* A text as a regular expression that matches it. NULL: out of memory. */
+static char *
+quoted(const char *text)
+{
+	char *regex = malloc(2 * strlen(text) + 1), *to = regex;
+
+	for (; regex != NULL && *text != '\0'; text++) {
+		if (strchr("\\^$.|?*+()[]{}", *text) != NULL)
+			*to++ = '\\';
+		*to++ = *text;
+	}
+	if (regex != NULL)
+		*to = '\0';
+	return regex;
+}
+
+static char *
+read_pattern(const char *file, const char *what, json_t *split, struct tok_error *err)
 {
 	json_t *pattern = json_object_get(split, "pattern");
-	char what[64];
+	const char *regex = json_string_value(json_object_get(pattern, "Regex"));
+	const char *text = json_string_value(json_object_get(pattern, "String"));
+	char where[80], *kept;
 
-	snprintf(what, sizeof(what), "pre_tokenizer.pretokenizers[%zu]", i);
-	if (tok_json_is_type(split, "Digits")) {
-		*regex = json_is_true(json_object_get(split, "individual_digits")) ? "\\p{N}"
-										   : "\\p{N}+";
-		return tok_json_check(file, what, split, digits_rules, N(digits_rules), err);
+	snprintf(where, sizeof(where), "%s.pattern", what);
+	if (!tok_json_check(file, where, pattern, pattern_rules, N(pattern_rules), err))
+		return NULL;
+	if ((regex == NULL) == (text == NULL)) {
+		tok_fail(err, "%s: %s is neither a Regex nor a String", file, where);
+		return NULL;
 	}
-	if (!tok_json_check_component(file, what, split, "Split", split_rules, N(split_rules), err))
-		return false;
-	snprintf(what, sizeof(what), "pre_tokenizer.pretokenizers[%zu].pattern", i);
-	if (!tok_json_check(file, what, pattern, pattern_rules, N(pattern_rules), err))
-		return false;
-	*regex = json_string_value(json_object_get(pattern, "Regex"));
-	return *regex != NULL || tok_fail(err, "%s: %s.Regex is not a string", file, what);
+	kept = regex != NULL ? strdup(regex) : quoted(text);
+	if (kept == NULL)
+		tok_fail(err, "out of memory");
+	return kept;
 }
 
-/* Keep regular expressions that have no name. */
+/* One component that splits becomes split i of the model. */
 static bool
-keep_regexes(const char *const *regex, size_t n, struct tok_model *m, struct tok_error *err)
+read_split(const char *file, const char *what, json_t *component, struct tok_model *m, size_t i,
+	struct tok_error *err)
 {
-	m->pretok = TOK_PRETOK_REGEX;
-	for (size_t i = 0; i < n; i++) {
-		m->regex[i] = strdup(regex[i]);
-		if (m->regex[i] == NULL)
-			return tok_fail(err, "out of memory");
-	}
-	return true;
-}
+	const bool each = json_is_true(json_object_get(component, "individual_digits"));
 
-/* Splits by regular expressions, and ByteLevel, which may split as well. */
-static bool
-read_sequence(const char *file, json_t *sequence, struct tok_model *m, struct tok_error *err)
-{
-	json_t *list = json_object_get(sequence, "pretokenizers"), *bytes;
-	const char *regex[TOK_SPLITS_MAX];
-	size_t n = json_array_size(list), n_regex;
-	char what[64];
-
-	if (!tok_json_check(
-		    file, "pre_tokenizer", sequence, sequence_rules, N(sequence_rules), err))
-		return false;
-	if (n < 2 || n > TOK_SPLITS_MAX)
-		return tok_fail(err,
-			"%s: pre_tokenizer \"Sequence\" of %zu is not implemented (implemented: "
-			"1 to %u of \"Split\" or \"Digits\", then \"ByteLevel\")",
-			file, n, TOK_SPLITS_MAX - 1);
-	n_regex = n - 1;
-	for (size_t i = 0; i < n_regex; i++) {
-		if (!read_split(file, i, json_array_get(list, i), &regex[i], err))
+	if (tok_json_is_type(component, "Digits")) {
+		if (!tok_json_check(file, what, component, digits_rules, N(digits_rules), err))
 			return false;
+		m->regex[i] = strdup(TOK_REGEX_NUMERIC);
+		m->behavior[i] = each ? TOK_SPLIT_ISOLATED : TOK_SPLIT_CONTIGUOUS;
+	} else if (tok_json_is_type(component, "Punctuation")) {
+		if (!tok_json_check(
+			    file, what, component, punctuation_rules, N(punctuation_rules), err) ||
+			!read_behavior(file, what, component, &m->behavior[i], err))
+			return false;
+		m->regex[i] = strdup(TOK_REGEX_PUNCTUATION);
+	} else {
+		if (!tok_json_is_type(component, "Split"))
+			return tok_json_refuse(file, what, component,
+				"\"Split\", \"Digits\", \"Punctuation\", and last \"ByteLevel\"",
+				err);
+		if (!tok_json_check(file, what, component, split_rules, N(split_rules), err) ||
+			!read_behavior(file, what, component, &m->behavior[i], err))
+			return false;
+		m->regex[i] = read_pattern(file, what, component, err);
+		return m->regex[i] != NULL;
 	}
-	snprintf(what, sizeof(what), "pre_tokenizer.pretokenizers[%zu]", n - 1);
-	bytes = json_array_get(list, n - 1);
+	return m->regex[i] != NULL || tok_fail(err, "out of memory");
+}
+
+/* ByteLevel, behind n splits, which may split as well. */
+static bool
+read_bytes(const char *file, const char *what, json_t *bytes, struct tok_model *m, size_t n,
+	struct tok_error *err)
+{
 	if (!tok_json_check_component(
 		    file, what, bytes, "ByteLevel", bytes_rules, N(bytes_rules), err))
 		return false;
-	if (!json_is_false(json_object_get(bytes, "use_regex")))
-		regex[n_regex++] = TOK_REGEX_GPT2;
-	m->pretok = tok_pretok_by_regex(regex, n_regex);
-	return m->pretok != TOK_PRETOK_NONE || keep_regexes(regex, n_regex, m, err);
+	if (json_is_true(json_object_get(bytes, "add_prefix_space"))) {
+		if (n > 0)
+			return tok_fail(err,
+				"%s: %s.add_prefix_space true behind a split is not implemented: "
+				"each piece would get a blank",
+				file, what);
+		m->metaspace = (struct tok_metaspace){
+			.stage = TOK_METASPACE_PREFIX, .prefix = TOK_PREFIX_EACH};
+	}
+	if (json_is_false(json_object_get(bytes, "use_regex")))
+		return n > 0 ||
+		       tok_fail(err, "%s: %s.use_regex false without a split is not implemented",
+			       file, what);
+	m->regex[n] = strdup(TOK_REGEX_GPT2);
+	return m->regex[n] != NULL || tok_fail(err, "out of memory");
+}
+
+/* Expressions that have a name are scanned by vectors; what is removed must be nothing. */
+static void
+name_regexes(struct tok_model *m)
+{
+	const char *regex[TOK_SPLITS_MAX] = {NULL};
+	size_t n = 0;
+	bool isolated = true;
+
+	for (; n < TOK_SPLITS_MAX && m->regex[n] != NULL; n++) {
+		regex[n] = m->regex[n];
+		isolated = isolated && (m->behavior[n] == TOK_SPLIT_ISOLATED ||
+					       m->behavior[n] == TOK_SPLIT_REMOVED_GAPS);
+	}
+	m->pretok = isolated ? tok_pretok_by_regex(regex, n) : TOK_PRETOK_NONE;
+	if (m->pretok == TOK_PRETOK_NONE) {
+		m->pretok = TOK_PRETOK_REGEX;
+		return;
+	}
+	for (size_t i = 0; i < n; i++) {
+		free(m->regex[i]);
+		m->regex[i] = NULL;
+	}
 }
 
 bool
 tok_json_pretok(const char *file, json_t *root, struct tok_model *m, struct tok_error *err)
 {
 	json_t *pretok = json_object_get(root, "pre_tokenizer");
+	json_t *list = json_object_get(pretok, "pretokenizers");
+	size_t n = json_array_size(list);
+	char what[64] = "pre_tokenizer";
 
-	if (tok_json_is_type(pretok, "Sequence"))
-		return read_sequence(file, pretok, m, err);
-	m->pretok = TOK_PRETOK_GPT2;
-	return tok_json_check_component(
-		file, "pre_tokenizer", pretok, "ByteLevel", gpt2_rules, N(gpt2_rules), err);
+	if (!tok_json_is_type(pretok, "Sequence")) {
+		if (!read_bytes(file, what, pretok, m, 0, err))
+			return false;
+		name_regexes(m);
+		return true;
+	}
+	if (!tok_json_check(file, what, pretok, sequence_rules, N(sequence_rules), err))
+		return false;
+	if (n < 1 || n > TOK_SPLITS_MAX)
+		return tok_fail(err,
+			"%s: pre_tokenizer \"Sequence\" of %zu is not implemented (implemented: up "
+			"to %u of \"Split\", \"Digits\", \"Punctuation\", then \"ByteLevel\")",
+			file, n, TOK_SPLITS_MAX - 1);
+	for (size_t i = 0; i < n; i++) {
+		json_t *component = json_array_get(list, i);
+
+		snprintf(what, sizeof(what), "pre_tokenizer.pretokenizers[%zu]", i);
+		if (!(i < n - 1 ? read_split(file, what, component, m, i, err)
+				: read_bytes(file, what, component, m, i, err)))
+			return false;
+	}
+	name_regexes(m);
+	return true;
 }

@@ -18,14 +18,22 @@
 
 #define AGAIN_FOLLOWS 16 /* what is held may be stepped again after its first character */
 
+/* And of a pair. */
+enum { SEEN = 1, ON_STACK, DONE };
+
 struct table {
 	const uint16_t *step;
 	uint32_t n, width;
 	uint8_t *what;	 /* by state */
-	uint8_t *pair;	 /* [held * n + again]: 1: seen, 2: both hold on and on */
+	uint8_t *pair;	 /* [held * n + again] */
+	uint8_t *any;	 /* [held * width + class]: seen beside all that the class leads to */
 	uint32_t *stack; /* of pairs or states */
+	uint16_t *class; /* of a pair on the stack: those before it are done */
 	uint32_t depth;
+	uint64_t work; /* entries looked at */
 };
+
+#define WORK_MAX (1ull << 28)
 
 static uint16_t
 entry(const struct table *t, uint32_t state, uint32_t c)
@@ -134,7 +142,7 @@ see_pair(struct table *t, uint32_t held, uint32_t again)
 	uint8_t *pair = &t->pair[(size_t)held * t->n + again];
 
 	if (*pair == 0) {
-		*pair = 1;
+		*pair = SEEN;
 		t->stack[t->depth++] = held * t->n + again;
 	}
 }
@@ -158,6 +166,10 @@ see_next(struct table *t, uint32_t held, uint32_t again, uint32_t c)
 		see_pair(t, held, e >> TOK_STEP_BITS);
 		return;
 	}
+	if (t->any[(size_t)held * t->width + c])
+		return;
+	t->any[(size_t)held * t->width + c] = 1;
+	t->work += t->n;
 	for (uint32_t s = 0; s < t->n; s++) {
 		const uint32_t other = entry(t, s, c) & TOK_STEP_MASK;
 
@@ -170,12 +182,9 @@ see_next(struct table *t, uint32_t held, uint32_t again, uint32_t c)
 static void
 see_begin(struct table *t, uint32_t held, uint32_t c)
 {
-	if (!(t->what[held] & AGAIN_FOLLOWS)) {
-		see_next(t, held, 0, c);
-		return;
-	}
+	see_next(t, held, 0, c);
 	for (uint32_t s = 0; s < t->n; s++) {
-		if (t->what[s] & SKIPS)
+		if ((t->what[held] & AGAIN_FOLLOWS) && (t->what[s] & SKIPS))
 			see_pair(t, held, entry(t, s, c) >> TOK_STEP_BITS);
 	}
 }
@@ -192,9 +201,10 @@ see_all(struct table *t)
 				see_begin(t, entry(t, s, c) >> TOK_STEP_BITS, c);
 		}
 	}
-	while (t->depth > 0) {
+	while (t->depth > 0 && t->work <= WORK_MAX) {
 		const uint32_t pair = t->stack[--t->depth];
 
+		t->work += t->width;
 		for (uint32_t c = 0; c + 1 < t->width; c++) {
 			if (holds_on(t, pair / t->n, c))
 				see_next(t, entry(t, pair / t->n, c) >> TOK_STEP_BITS, pair % t->n,
@@ -203,45 +213,55 @@ see_all(struct table *t)
 	}
 }
 
-/* Does the pair lead to one that is left, both holding on? */
-static bool
-leads_on(const struct table *t, uint32_t held, uint32_t again)
+/* The next pair that both lead to and hold on with a class from *c on; *c becomes the one behind
+ * it. 0: there is none; the first pair is none of them. */
+static uint32_t
+next_pair(struct table *t, uint32_t pair, uint16_t *c)
 {
-	for (uint32_t c = 0; c + 1 < t->width; c++) {
-		if (holds_on(t, held, c) && holds_on(t, again, c) &&
-			t->pair[(size_t)(entry(t, held, c) >> TOK_STEP_BITS) * t->n +
-				(entry(t, again, c) >> TOK_STEP_BITS)] != 0)
-			return true;
+	const uint32_t held = pair / t->n, again = pair % t->n;
+
+	while (*c + 1u < t->width) {
+		const uint32_t class = (*c)++;
+
+		if (holds_on(t, held, class) && holds_on(t, again, class))
+			return (entry(t, held, class) >> TOK_STEP_BITS) * t->n +
+			       (entry(t, again, class) >> TOK_STEP_BITS);
 	}
-	return false;
+	return 0;
 }
 
-/* Is there a circle of pairs that both hold on? Take away those that lead to none. */
+/* Is there a circle of pairs that both hold on? Follow each pair as far as it leads. */
 static bool
 is_linear(struct table *t)
 {
-	bool more = true, left = false;
+	uint16_t *class = t->class;
 
 	mark_again(t);
 	see_all(t);
-	while (more) {
-		more = left = false;
-		for (uint32_t h = 0; h < t->n; h++) {
-			for (uint32_t a = 0; a < t->n; a++) {
-				uint8_t *pair = &t->pair[(size_t)h * t->n + a];
+	for (uint32_t first = 0; first < t->n * t->n; first++) {
+		if (t->pair[first] != SEEN)
+			continue;
+		t->stack[0] = first;
+		class[0] = 0;
+		t->pair[first] = ON_STACK;
+		for (t->depth = 1; t->depth > 0;) {
+			const uint32_t top = t->depth - 1;
+			const uint32_t next = next_pair(t, t->stack[top], &class[top]);
 
-				if (*pair == 0)
-					continue;
-				if (!leads_on(t, h, a)) {
-					*pair = 0;
-					more = true;
-				} else {
-					left = true;
-				}
+			t->work++;
+			if (next == 0) {
+				t->pair[t->stack[top]] = DONE;
+				t->depth--;
+			} else if (t->pair[next] == ON_STACK) {
+				return false;
+			} else if (t->pair[next] != DONE) {
+				t->pair[next] = ON_STACK;
+				t->stack[t->depth] = next;
+				class[t->depth++] = 0;
 			}
 		}
 	}
-	return !left;
+	return t->work <= WORK_MAX;
 }
 
 const char *
@@ -255,15 +275,22 @@ tok_machine_check(const uint16_t *step, uint32_t n_states, uint32_t width)
 		return "need too many states or classes";
 	t.what = calloc(n_states, 1);
 	t.pair = calloc((size_t)n_states * n_states, 1);
+	t.any = calloc((size_t)n_states * width, 1);
 	t.stack = malloc((size_t)n_states * n_states * sizeof(*t.stack));
-	if (t.what == NULL || t.pair == NULL || t.stack == NULL)
+	t.class = malloc((size_t)n_states * n_states * sizeof(*t.class));
+	if (t.what == NULL || t.pair == NULL || t.any == NULL || t.stack == NULL || t.class == NULL)
 		wrong = "memory is short for";
 	else if (!steps_fit(&t))
 		wrong = "make no progress";
 	else if (!is_linear(&t))
-		wrong = "look ahead without limit from one character after another (like a*b|a)";
+		wrong = t.work > WORK_MAX
+				? "are too complex: use fewer or shorter ones"
+				: "look ahead without limit from one character after another "
+				  "(like a*b|a)";
 	free(t.what);
 	free(t.pair);
+	free(t.any);
+	free(t.class);
 	free(t.stack);
 	return wrong;
 }

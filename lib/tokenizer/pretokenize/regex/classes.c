@@ -1,43 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Characters that no set tells apart, and that have the same enum tok_cat, become one class. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "inside.h"
 #include "unicode/classes.h"
-
-static int
-compare_numbers(const void *a, const void *b)
-{
-	const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-	return x < y ? -1 : x > y;
-}
 
 /* The code points where some set or category changes, ascending, each once. */
 static uint32_t *
 borders(struct rx *rx, const struct rx_sets *sets, uint32_t *n)
 {
-	uint32_t room = tok_unicode_n_runs, kept = 0, *at;
+	const uint32_t words = TOK_CODE_POINTS / 64;
+	uint64_t *bits = rx_alloc(rx, words, sizeof(*bits));
+	uint32_t room = tok_unicode_n_runs, *at;
 
 	for (uint32_t i = 0; i < sets->n; i++)
 		room += sets->set[i]->n;
 	at = rx_alloc(rx, room, sizeof(*at));
-	if (at == NULL)
+	if (bits == NULL || at == NULL)
 		return NULL;
-	*n = 0;
 	for (uint32_t i = 0; i < tok_unicode_n_runs; i++)
-		at[(*n)++] = tok_unicode_runs[i] >> TOK_GC_BITS;
+		bits[tok_unicode_runs[i] >> TOK_GC_BITS >> 6] |=
+			1ull << (tok_unicode_runs[i] >> TOK_GC_BITS & 63);
 	for (uint32_t i = 0; i < sets->n; i++) {
-		memcpy(at + *n, sets->set[i]->at, sets->set[i]->n * sizeof(*at));
-		*n += sets->set[i]->n;
+		for (uint32_t k = 0; k < sets->set[i]->n; k++)
+			bits[sets->set[i]->at[k] >> 6] |= 1ull << (sets->set[i]->at[k] & 63);
 	}
-	qsort(at, *n, sizeof(*at), compare_numbers);
-	for (uint32_t i = 0; i < *n; i++) {
-		if (i == 0 || at[i] != at[kept - 1])
-			at[kept++] = at[i];
+	*n = 0;
+	for (uint32_t i = 0; i < words; i++) {
+		for (uint64_t left = bits[i]; left != 0; left &= left - 1)
+			at[(*n)++] = i << 6 | (uint32_t)__builtin_ctzll(left);
 	}
-	*n = kept;
 	return at;
 }
 

@@ -9,11 +9,17 @@ struct rx {
 	const char *where;
 	struct tok_error *err;
 	struct rx_chunk *chunks;
+	uint32_t number, of;  /* of the expression that is parsed, from 1 */
+	uint64_t work, bytes; /* done and allocated so far */
 };
 
 /* Zeroed memory. NULL with rx->err filled in. */
 void *rx_alloc(struct rx *rx, size_t n, size_t size);
 void rx_free(struct rx *rx);
+
+/* Steps of work, which are limited: false with rx->err filled in if there are too many. */
+bool rx_work(struct rx *rx, uint64_t n);
+bool rx_too_much(struct rx *rx); /* always false */
 
 /* ---- sets of characters: code points where membership changes, ascending (sets.c) ---- */
 
@@ -38,6 +44,9 @@ bool rx_set_equal(const struct rx_set *a, const struct rx_set *b);
 struct rx_set *rx_set_property(struct rx *rx, const char *name, size_t n, bool *known);
 /* \s, \d, \w */
 struct rx_set *rx_set_escape(struct rx *rx, char letter);
+/* What the reference's own splits take for it. */
+struct rx_set *rx_set_punctuation(struct rx *rx);
+struct rx_set *rx_set_numeric(struct rx *rx);
 
 /* ---- trees (parse.c) ---- */
 
@@ -116,13 +125,17 @@ bool rx_classes(struct rx *rx, const struct rx_sets *sets, struct rx_classes *ou
 
 /* ---- keys to numbers (intern.c) ---- */
 
+#define RX_STATES_MAX 8192u /* before a machine is made minimal */
+
+struct rx_key {
+	const uint16_t *key;
+	uint32_t len, hash;
+};
+
 struct rx_keys {
-	uint32_t n;
-	struct {
-		const uint16_t *key;
-		uint32_t len, hash;
-	} entry[TOK_REGEX_STATES_MAX];
-	uint16_t slot[4 * TOK_REGEX_STATES_MAX]; /* number + 1 */
+	uint32_t n, room;
+	struct rx_key *entry;
+	uint16_t *slot; /* [4 * room]: number + 1 */
 };
 
 #define RX_NO_NUMBER UINT32_MAX
@@ -149,8 +162,47 @@ struct rx_matcher {
 bool rx_matcher(struct rx *rx, const struct rx_program *program, const struct rx_classes *classes,
 	struct rx_matcher *out);
 
+/* ---- readings (readings.c) ---- */
+
+struct rx_splitter {
+	struct rx_matcher matcher;
+	enum tok_behavior behavior;
+};
+
+/* A character leads from one reading to another; `border`: a piece begins with the character. */
+struct rx_edge {
+	uint16_t to;
+	bool border;
+};
+
+struct rx_reading {
+	const struct rx_edge
+		*edge; /* those of class c end at end[c], the ones before them at end[c - 1] */
+	const uint32_t *end;
+	bool accepts; /* the text may end here */
+	bool alive;   /* some text leads on to where it may end */
+	bool closes;  /* a piece ends here, whatever character follows */
+};
+
+/* All readings that texts lead to; 0 is where a piece begins. */
+struct rx_readings {
+	uint32_t n, n_classes;
+	struct rx_reading *at;
+};
+
+/* The edges of a class that lead on. */
+#define RX_EACH_EDGE(e, r, c)                                                                      \
+	for (const struct rx_edge *e = (r)->edge + ((c) > 0 ? (r)->end[(c)-1] : 0);                \
+		e < (r)->edge + (r)->end[c]; e++)
+
+bool rx_readings(struct rx *rx, const struct rx_splitter *split, uint32_t n, uint32_t n_classes,
+	struct rx_readings *out);
+
+/* Are pieces those that would be found if the text began where a piece does? (fresh.c) */
+bool rx_begins_fresh(struct rx *rx, const struct rx_readings *readings);
+
 /* ---- machines (machine.c) ---- */
 
-/* Matchers in a row to a table. */
-bool rx_machine(struct rx *rx, const struct rx_matcher *matcher, uint32_t n,
-	const struct rx_classes *classes, struct tok_machine *out);
+/* Readings to a table. */
+bool rx_machine(struct rx *rx, const struct rx_readings *readings, const struct rx_classes *classes,
+	struct tok_machine *out);

@@ -1,24 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Matchers to one table of steps (enum tok_pretok_step).
+ * Readings to one table of steps (enum tok_pretok_step). A state of the machine is the set of all
+ * readings that the text so far may turn out to have. What all of them say is certain: a character
+ * before which none has a border is taken, one before which all have one ends the pretoken. Where
+ * they differ, characters are held until the readings that are left agree.
  *
- * Matcher n - 1, the last, tries to match where a piece begins. What it does not match is a gap: a
- * character that begins no match joins the gap, and the next one is tried. Bytes are held while a
- * later character decides whether they are in the match.
- *
- * The matchers before it split first: where one of their pieces ends, the text ends for the later
- * ones. They must know that from the next character alone, so they hold nothing.
- *
- *   regexes     \p{N}, then [ab]+c           held      state
- *   text        a  b  7  ...
- *   step        HOLD                         a         HOLD_NEW
- *                  HOLD                      ab        HOLD_NEW
- *                     AGAIN                            SKIP_NEW: the end of the text, to the last
- *               TAKE                                   GAP
- *                  HOLD                      b         HOLD_GAP
- *                     AGAIN, TAKE                      GAP
- *                     CLOSE                            FRESH
- *                     TAKE_CLOSE                       FRESH
+ *   regexes     \p{N}, then [ab]+c            held      readings that differ
+ *   text        ;  a  b  7  ...
+ *   step        TAKE                                    a gap
+ *                  HOLD                       a         a match may begin before a, or the gap goes
+ * on HOLD                    ab AGAIN                          7 ends it: no match, a border behind
+ * ab TAKE                       (a again) the gap, known TAKE                              (b
+ * again) CLOSE
  */
 #include <stdlib.h>
 #include <string.h>
@@ -26,261 +19,186 @@
 #include "inside.h"
 #include "pretokenize/pretok.h"
 
-#define BEFORE_MAX (TOK_SPLITS_MAX - 1) /* matchers before the last */
-
-/* What the last matcher does. */
+/* A state as a key: its phase, then items. */
 enum phase {
-	FRESH,	   /* no pretoken is open */
-	HOLD_NEW,  /* no match so far; what it has read is held */
-	GAP,	   /* a gap is open */
-	HOLD_GAP,  /* the same, and what the matcher has read since is held */
-	OPEN,	   /* a match is open */
-	OPEN_HOLD, /* the same; what was read since its last end is held */
-	SKIP_NEW,  /* the next character is in a gap */
-	SKIP_GAP,
+	FRESH, /* no pretoken is open; one reading, the first */
+	OPEN,
+	HELD,  /* characters of an open pretoken are held */
+	KNOWN, /* they are stepped again, and the first of them is known to be taken */
 };
 
-/* A matcher before the last: 0: no piece is open. */
-#define AT_START 0
-#define IN_GAP 1
-#define IN_MATCH 2 /* and its state */
-
-struct at {
-	uint16_t phase, state;
-	uint16_t before[BEFORE_MAX]; /* states of the matchers before the last */
-	uint16_t held[BEFORE_MAX];   /* the same, where held bytes begin; 0 if none are held */
+/* The first border of a reading since the held characters began. */
+enum border {
+	NONE,
+	BEFORE_FIRST, /* before the first that is held */
+	BEFORE_LATER,
+	BEFORE_NEXT, /* before the character that is stepped */
 };
+
+struct item {
+	uint16_t reading;
+	uint16_t first; /* HELD: the reading behind the first held character */
+	uint16_t border;
+};
+
+struct state {
+	uint16_t phase;
+	struct item item[RX_STATES_MAX];
+};
+#define STATE_LEN(n) (1 + (n) * (uint32_t)(sizeof(struct item) / sizeof(uint16_t)))
 
 struct maker {
 	struct rx *rx;
-	const struct rx_matcher *matcher, *last;
-	uint32_t n_before;
+	const struct rx_readings *readings;
+	struct rx_keys *keys;
+	struct state now, next; /* of n_now, n items */
+	uint32_t n_now, n;
+	uint32_t with[BEFORE_NEXT + 1]; /* items of `next` with this border */
+	bool held;			/* `now` holds characters */
 };
 
-static enum tok_pretok_step
-to(struct at *at, enum phase phase, uint32_t state, enum tok_pretok_step step)
+/* A reading behind the character. Each has one past. */
+static bool
+add(struct maker *mk, struct item item)
 {
-	at->phase = (uint16_t)phase;
-	at->state = (uint16_t)state;
+	struct item *to = mk->next.item;
+	uint32_t i = mk->n;
+
+	if (!rx_work(mk->rx, 1))
+		return false;
+	for (; i > 0 && to[i - 1].reading >= item.reading; i--)
+		;
+	if (i < mk->n && to[i].reading == item.reading)
+		return memcmp(&to[i], &item, sizeof(item)) == 0 ||
+		       tok_fail(mk->rx->err, "%s: a text has two readings", mk->rx->where);
+	memmove(to + i + 1, to + i, (mk->n - i) * sizeof(*to));
+	to[i] = item;
+	mk->n++;
+	mk->with[item.border]++;
+	return true;
+}
+
+/* All readings behind a character of class c; they fill mk->next. */
+static bool
+read_on(struct maker *mk, uint32_t c)
+{
+	const struct rx_readings *all = mk->readings;
+
+	mk->n = 0;
+	memset(mk->with, 0, sizeof(mk->with));
+	for (uint32_t i = 0; i < mk->n_now; i++) {
+		const struct item was = mk->now.item[i];
+
+		RX_EACH_EDGE(e, &all->at[was.reading], c)
+		{
+			struct item item = {e->to, mk->held ? was.first : e->to, was.border};
+
+			if (!all->at[e->to].alive)
+				continue;
+			if (item.border == NONE && e->border && mk->now.phase != FRESH)
+				item.border = BEFORE_NEXT;
+			if (!add(mk, item))
+				return false;
+		}
+	}
+	return true;
+}
+
+/* The text ends: the one reading that may is left. */
+static bool
+read_end(struct maker *mk)
+{
+	mk->n = 0;
+	memset(mk->with, 0, sizeof(mk->with));
+	for (uint32_t i = 0; i < mk->n_now; i++) {
+		struct item item = mk->now.item[i];
+
+		item.border = item.border == NONE ? BEFORE_NEXT : item.border;
+		if (mk->readings->at[item.reading].accepts && !add(mk, item))
+			return false;
+	}
+	return true;
+}
+
+/* ---- steps from `now` to `next`, whose items are those behind the character ---- */
+
+static enum tok_pretok_step
+fresh(struct maker *mk, enum tok_pretok_step step)
+{
+	mk->n = 1;
+	mk->next.phase = FRESH;
+	mk->next.item[0] = (struct item){0};
 	return step;
 }
 
-/* Go back to where the held bytes begin. */
-static void
-back(struct at *at)
-{
-	memcpy(at->before, at->held, sizeof(at->before));
-	memset(at->held, 0, sizeof(at->held));
-}
-
-/* ---- the matchers before the last ---- */
-
-/* A match begins with a character of class c, or a gap does. False: it is not known. */
-static bool
-begin_before(const struct rx_matcher *m, uint32_t c, uint16_t *state)
-{
-	const uint16_t next = m->go[c];
-
-	if (next == RX_DEAD)
-		*state = IN_GAP;
-	else
-		*state = m->closed[next] ? AT_START : (uint16_t)(IN_MATCH + next);
-	return next == RX_DEAD || m->firm[next];
-}
-
-/* *border: a piece ends before the character. */
-static bool
-step_before(const struct rx_matcher *m, uint32_t c, uint16_t *state, bool *border)
-{
-	uint16_t next;
-
-	*border = *state == AT_START || (*state == IN_GAP && m->go[c] != RX_DEAD);
-	if (*state <= IN_GAP)
-		return begin_before(m, c, state);
-	next = m->go[(uint32_t)(*state - IN_MATCH) * m->n_moves + c];
-	if (next == RX_DEAD) {
-		*border = true;
-		return begin_before(m, c, state);
-	}
-	*state = m->closed[next] ? AT_START : (uint16_t)(IN_MATCH + next);
-	return m->firm[next];
-}
-
-/*
- * All of them. *border: the first of which a piece ends before the character, which ends a piece of
- * those after it too; or n_before. *ends: a piece is sure to end behind the character.
- */
-static bool
-step_all_before(const struct maker *mk, uint32_t c, uint16_t *state, uint32_t *border, bool *ends)
-{
-	*border = mk->n_before;
-	*ends = false;
-	for (uint32_t i = 0; i < mk->n_before; i++) {
-		bool here;
-
-		if (*border < i)
-			state[i] = AT_START;
-		if (!step_before(&mk->matcher[i], c, &state[i], &here))
-			return tok_fail(mk->rx->err,
-				"%s: regular expression %u of %u looks beyond the next character, "
-				"which only the last one may",
-				mk->rx->where, i + 1, mk->n_before + 1);
-		if (here && i < *border)
-			*border = i;
-		*ends = *ends || state[i] == AT_START;
-	}
-	return true;
-}
-
-/* ---- the last ---- */
-
-static bool
-holds(const struct at *at)
-{
-	return at->phase == HOLD_NEW || at->phase == HOLD_GAP || at->phase == OPEN_HOLD;
-}
-
-/* No thread goes on. ends: what is held is in the match. */
+/* The character is taken, and what is held. */
 static enum tok_pretok_step
-stop(struct at *at, bool ends)
+take(struct maker *mk)
 {
-	const enum phase phase = (enum phase)at->phase;
-	const bool held = holds(at);
+	bool closes = true;
 
-	if (held && (phase == HOLD_GAP || !ends))
-		back(at);
-	memset(at->held, 0, sizeof(at->held));
-	if (phase == HOLD_NEW && !ends)
-		return to(at, SKIP_NEW, 0, TOK_STEP_AGAIN);
-	if (phase == HOLD_GAP && !ends)
-		return to(at, SKIP_GAP, 0, TOK_STEP_AGAIN);
-	return to(at, FRESH, 0,
-		held && phase != HOLD_GAP && ends ? TOK_STEP_HELD_CLOSE : TOK_STEP_CLOSE);
+	for (uint32_t i = 0; i < mk->n; i++) {
+		closes = closes && mk->readings->at[mk->next.item[i].reading].closes;
+		mk->next.item[i] = (struct item){.reading = mk->next.item[i].reading};
+	}
+	mk->next.phase = OPEN;
+	return closes ? fresh(mk, TOK_STEP_TAKE_CLOSE) : TOK_STEP_TAKE;
 }
 
-/*
- * The text of the last matcher ends, because a piece of matcher `border` does. If no held bytes
- * come first, that matcher and those after it begin with the next character.
- */
+/* The character is held: what is held begins with it, or goes on. */
 static enum tok_pretok_step
-step_end(const struct maker *mk, struct at *at, uint32_t border)
+hold(struct maker *mk, bool begins)
 {
-	const struct rx_matcher *m = mk->last;
-	const bool held = holds(at);
-	const enum tok_pretok_step result =
-		stop(at, m->ends[(uint32_t)at->state * m->n_moves + m->n_moves - 1]);
+	for (uint32_t i = 0; i < mk->n; i++) {
+		struct item *item = &mk->next.item[i];
 
-	for (uint32_t i = border; (!held || result == TOK_STEP_HELD_CLOSE) && i < BEFORE_MAX; i++)
-		at->before[i] = AT_START;
-	return result;
+		if (begins)
+			item->first = item->reading;
+		if (item->border == BEFORE_NEXT)
+			item->border = begins ? BEFORE_FIRST : BEFORE_LATER;
+	}
+	mk->next.phase = HELD;
+	return begins && mk->held ? TOK_STEP_TAKE_HOLD : TOK_STEP_HOLD;
 }
 
-/* A character goes on or begins a match, which may end before it. */
+/* The first held character is taken, and it is known how it is read. */
 static enum tok_pretok_step
-step_match(
-	const struct rx_matcher *m, struct at *at, uint16_t next, bool ends, const uint16_t *before)
+again(struct maker *mk)
 {
-	const bool held = at->phase == HOLD_NEW || at->phase == OPEN_HOLD;
+	const uint32_t n = mk->n;
 
-	if (m->firm[next]) {
-		memset(at->held, 0, sizeof(at->held));
-		memcpy(at->before, before, sizeof(at->before));
-		if (m->closed[next])
-			return to(at, FRESH, 0, TOK_STEP_TAKE_CLOSE);
-		return to(at, OPEN, next, TOK_STEP_TAKE);
+	mk->n = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		const uint16_t first = mk->next.item[i].first;
+		uint32_t k = mk->n;
+
+		/* Fewer are kept than were read. */
+		for (; k > 0 && mk->next.item[k - 1].reading > first; k--)
+			;
+		if (k > 0 && mk->next.item[k - 1].reading == first)
+			continue;
+		memmove(mk->next.item + k + 1, mk->next.item + k,
+			(mk->n - k) * sizeof(struct item));
+		mk->next.item[k] = (struct item){.reading = first};
+		mk->n++;
 	}
-	if (!held || ends)
-		memcpy(at->held, at->before, sizeof(at->held));
-	memcpy(at->before, before, sizeof(at->before));
-	if (held && ends)
-		return to(at, OPEN_HOLD, next, TOK_STEP_TAKE_HOLD);
-	return to(at, at->phase == FRESH || at->phase == HOLD_NEW ? HOLD_NEW : OPEN_HOLD, next,
-		TOK_STEP_HOLD);
+	mk->next.phase = KNOWN;
+	return TOK_STEP_AGAIN;
 }
 
-/* Inside one piece of the matchers before, whose states become before[]. */
+/* A character, or the end of the text, was read. */
 static enum tok_pretok_step
-step_last(const struct maker *mk, struct at *at, uint32_t c, const uint16_t *before)
+step(struct maker *mk)
 {
-	const struct rx_matcher *m = mk->last;
-	const uint32_t move = (uint32_t)at->state * m->n_moves + c;
-	const uint16_t next = m->go[move];
-	const bool ends = m->ends[move];
-
-	switch ((enum phase)at->phase) {
-	case FRESH:
-	case GAP:
-		if (next != RX_DEAD && at->phase == FRESH)
-			return step_match(m, at, next, ends, before);
-		if (next != RX_DEAD && m->firm[next])
-			return to(at, FRESH, 0, TOK_STEP_CLOSE);
-		if (next != RX_DEAD)
-			memcpy(at->held, at->before, sizeof(at->held));
-		memcpy(at->before, before, sizeof(at->before));
-		return next == RX_DEAD ? to(at, GAP, 0, TOK_STEP_TAKE)
-				       : to(at, HOLD_GAP, next, TOK_STEP_HOLD);
-	case HOLD_GAP:
-		if (next != RX_DEAD && !m->firm[next] && !ends) {
-			memcpy(at->before, before, sizeof(at->before));
-			return to(at, HOLD_GAP, next, TOK_STEP_HOLD);
-		}
-		return stop(at, ends || next != RX_DEAD);
-	case HOLD_NEW:
-	case OPEN:
-	case OPEN_HOLD:
-		return next == RX_DEAD ? stop(at, ends) : step_match(m, at, next, ends, before);
-	case SKIP_NEW:
-	case SKIP_GAP:
-		memcpy(at->before, before, sizeof(at->before));
-		return to(at, GAP, 0, TOK_STEP_TAKE);
-	}
-	return TOK_STEP_CLOSE;
-}
-
-/* ---- all ---- */
-
-/* The step for a character of class c; *at becomes the state after it. False: refused. */
-static bool
-step(const struct maker *mk, struct at *at, uint32_t c, enum tok_pretok_step *result)
-{
-	const enum phase phase = (enum phase)at->phase;
-	uint16_t before[BEFORE_MAX];
-	uint32_t border;
-	bool ends;
-
-	memcpy(before, at->before, sizeof(before));
-	if (!step_all_before(mk, c, before, &border, &ends))
-		return false;
-	if (border < mk->n_before && (holds(at) || phase == GAP || phase == OPEN)) {
-		*result = step_end(mk, at, border);
-		return true;
-	}
-	*result = step_last(mk, at, c, before);
-	if (ends && *result == TOK_STEP_TAKE && (at->phase == GAP || at->phase == OPEN))
-		*result = to(at, FRESH, 0, TOK_STEP_TAKE_CLOSE);
-	return true;
-}
-
-/* Groups of states that a minimal machine never joins: what is open and what is held differ. */
-static uint16_t
-group_of(const uint16_t *key)
-{
-	switch ((enum phase)key[0]) {
-	case FRESH:
-		return 0;
-	case GAP:
-	case OPEN:
-		return 1;
-	case HOLD_NEW:
-		return 2;
-	case HOLD_GAP:
-	case OPEN_HOLD:
-		return 3;
-	case SKIP_NEW:
-	case SKIP_GAP:
-		break;
-	}
-	return 4;
+	if (mk->with[NONE] == mk->n)
+		return take(mk);
+	if (mk->with[BEFORE_NEXT] == mk->n)
+		return fresh(mk, mk->held ? TOK_STEP_HELD_CLOSE : TOK_STEP_CLOSE);
+	if (mk->with[BEFORE_FIRST] == mk->n)
+		return fresh(mk, TOK_STEP_CLOSE);
+	if (mk->with[NONE] + mk->with[BEFORE_NEXT] == mk->n)
+		return hold(mk, true);
+	return mk->with[BEFORE_FIRST] > 0 ? hold(mk, false) : again(mk);
 }
 
 /* A step and the state after it, as in the table. */
@@ -290,25 +208,54 @@ entry(enum tok_pretok_step result, uint32_t next)
 	return (uint16_t)(next << TOK_STEP_BITS | (uint32_t)result);
 }
 
+static uint32_t
+number_of_next(struct maker *mk)
+{
+	return rx_number(mk->rx, mk->keys, (const uint16_t *)&mk->next, STATE_LEN(mk->n));
+}
+
+/* The step of `now` for class c, the last of which is the end of the text. False: refused. */
+static bool
+step_class(struct maker *mk, uint32_t c, enum tok_pretok_step *result)
+{
+	if (mk->now.phase == KNOWN) { /* the character is the one that is known */
+		mk->n = mk->n_now;
+		memcpy(mk->next.item, mk->now.item, mk->n * sizeof(struct item));
+		*result = take(mk);
+		return true;
+	}
+	if (!(c < mk->readings->n_classes ? read_on(mk, c) : read_end(mk)))
+		return false;
+	/* What is stepped again cannot go on so: it was read before, and any step will do. */
+	if (mk->n > 0)
+		*result = step(mk);
+	else if (c < mk->readings->n_classes)
+		*result = fresh(mk, TOK_STEP_TAKE_CLOSE);
+	else
+		*result = fresh(mk, mk->held ? TOK_STEP_HELD_CLOSE : TOK_STEP_CLOSE);
+	return true;
+}
+
 /* Steps of all states that can be reached: to[state * width + class]. */
 static bool
-reach(const struct maker *mk, struct rx_keys *keys, uint16_t *to, uint32_t width)
+reach(struct maker *mk, uint16_t *to, uint32_t width)
 {
-	struct at at = {0};
-
-	if (rx_number(mk->rx, keys, (const uint16_t *)&at, sizeof(at) / 2) == RX_NO_NUMBER)
+	fresh(mk, TOK_STEP_CLOSE);
+	if (number_of_next(mk) == RX_NO_NUMBER)
 		return false;
-	for (uint32_t s = 0; s < keys->n; s++) {
+	for (uint32_t s = 0; s < mk->keys->n; s++) {
+		const uint32_t len = mk->keys->entry[s].len;
+
+		memcpy(&mk->now, mk->keys->entry[s].key, len * sizeof(uint16_t));
+		mk->n_now = (len - 1) / (STATE_LEN(1) - 1);
+		mk->held = mk->now.phase == HELD;
 		for (uint32_t c = 0; c < width; c++) {
-			enum tok_pretok_step result;
+			enum tok_pretok_step result = TOK_STEP_CLOSE;
 			uint32_t next;
 
-			memcpy(&at, keys->entry[s].key, sizeof(at));
-			if (c == width - 1)
-				result = step_end(mk, &at, 0);
-			else if (!step(mk, &at, c, &result))
+			if (!step_class(mk, c, &result))
 				return false;
-			next = rx_number(mk->rx, keys, (const uint16_t *)&at, sizeof(at) / 2);
+			next = number_of_next(mk);
 			if (next == RX_NO_NUMBER)
 				return false;
 			to[s * width + c] = entry(result, next);
@@ -322,7 +269,7 @@ reach(const struct maker *mk, struct rx_keys *keys, uint16_t *to, uint32_t width
  * (Moore). group[] becomes the numbers of the minimal machine's states. Returns how many, or 0.
  */
 static uint32_t
-minimize(const struct rx *rx, const uint16_t *to, uint32_t n, uint32_t width, uint16_t *group)
+minimize(struct rx *rx, const uint16_t *to, uint32_t n, uint32_t width, uint16_t *group)
 {
 	uint32_t before = 0, now = 0;
 
@@ -348,6 +295,8 @@ minimize(const struct rx *rx, const uint16_t *to, uint32_t n, uint32_t width, ui
 		if (now > 0)
 			memcpy(group, next, n * sizeof(*next));
 		rx_free(&round);
+		if (!rx_work(rx, (uint64_t)n * width))
+			return 0;
 	} while (now != before);
 	return now;
 }
@@ -381,33 +330,28 @@ write_table(const struct rx_classes *classes, const uint16_t *to, uint32_t n, ui
 }
 
 bool
-rx_machine(struct rx *rx, const struct rx_matcher *matcher, uint32_t n,
-	const struct rx_classes *classes, struct tok_machine *out)
+rx_machine(struct rx *rx, const struct rx_readings *readings, const struct rx_classes *classes,
+	struct tok_machine *out)
 {
-	const struct maker mk = {rx, matcher, &matcher[n - 1], n - 1};
 	const uint32_t width = classes->n + 1;
-	struct rx_keys *keys = rx_alloc(rx, 1, sizeof(*keys));
-	uint16_t *to = rx_alloc(rx, (size_t)TOK_REGEX_STATES_MAX * width, sizeof(*to));
-	uint16_t *group = rx_alloc(rx, TOK_REGEX_STATES_MAX, sizeof(*group));
+	struct maker *mk = rx_alloc(rx, 1, sizeof(*mk));
+	uint16_t *to = rx_alloc(rx, (size_t)RX_STATES_MAX * width, sizeof(*to));
+	uint16_t *group = rx_alloc(rx, RX_STATES_MAX, sizeof(*group));
 
 	*out = (struct tok_machine){.width = classes->width};
-	if (n - 1 > BEFORE_MAX)
-		return tok_fail(rx->err, "%s: %u regular expressions in a row, the limit is %u",
-			rx->where, n, BEFORE_MAX + 1);
-	if (keys == NULL || to == NULL || group == NULL || !reach(&mk, keys, to, width))
+	if (mk == NULL || to == NULL || group == NULL)
 		return false;
-	for (uint32_t s = 0; s < keys->n; s++)
-		group[s] = group_of(keys->entry[s].key);
-	out->n_states = minimize(rx, to, keys->n, width, group);
+	mk->rx = rx;
+	mk->readings = readings;
+	mk->keys = rx_alloc(rx, 1, sizeof(*mk->keys));
+	if (mk->keys == NULL || !reach(mk, to, width))
+		return false;
+	/* A minimal machine never joins states that differ in what is open and held. */
+	for (uint32_t s = 0; s < mk->keys->n; s++)
+		group[s] = mk->keys->entry[s].key[0];
+	out->n_states = minimize(rx, to, mk->keys->n, width, group);
 	if (out->n_states == 0)
 		return false;
-	for (uint32_t s = 0; s < keys->n; s++) {
-		if (keys->entry[s].key[0] == FRESH && group[s] != 0)
-			return tok_fail(rx->err,
-				"%s: how the last of %u regular expressions begins depends on more "
-				"than where a piece begins, which is not implemented",
-				rx->where, n);
-	}
-	return write_table(classes, to, keys->n, width, group, out) ||
+	return write_table(classes, to, mk->keys->n, width, group, out) ||
 	       tok_fail(rx->err, "%s: out of memory for a regular expression", rx->where);
 }

@@ -107,14 +107,14 @@ rx_matcher(struct rx *rx, const struct rx_program *program, const struct rx_clas
 {
 	struct rx_keys *keys = rx_alloc(rx, 1, sizeof(*keys));
 	struct walk *w = rx_alloc(rx, 1, sizeof(*w));
-	const size_t room = (size_t)TOK_REGEX_STATES_MAX * (classes->n + 1);
+	const size_t room = (size_t)RX_STATES_MAX * (classes->n + 1);
 	const uint16_t start = 0;
 
 	*out = (struct rx_matcher){.n_moves = classes->n + 1};
 	out->go = rx_alloc(rx, room, sizeof(*out->go));
 	out->ends = rx_alloc(rx, room, sizeof(*out->ends));
-	out->firm = rx_alloc(rx, TOK_REGEX_STATES_MAX, sizeof(*out->firm));
-	out->closed = rx_alloc(rx, TOK_REGEX_STATES_MAX, sizeof(*out->closed));
+	out->firm = rx_alloc(rx, RX_STATES_MAX, sizeof(*out->firm));
+	out->closed = rx_alloc(rx, RX_STATES_MAX, sizeof(*out->closed));
 	if (keys == NULL || w == NULL || out->go == NULL || out->ends == NULL ||
 		out->firm == NULL || out->closed == NULL ||
 		rx_number(rx, keys, &start, 1) == RX_NO_NUMBER)

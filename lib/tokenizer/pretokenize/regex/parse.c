@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "inside.h"
+#include "pretokenize/names.h"
 #include "unicode/classes.h"
 #include "unicode/utf8.h"
 
@@ -29,8 +30,9 @@ refuse(struct parser *s, const uint8_t *at, const char *why)
 {
 	const int n = (int)(s->end - at > 24 ? 24 : s->end - at);
 
-	tok_fail(s->rx->err, "%s: regular expression, at byte %zu, \"%.*s\": %s", s->rx->where,
-		(size_t)(at - s->begin), n, (const char *)at, why);
+	tok_fail(s->rx->err, "%s: regular expression %u of %u, at byte %zu, \"%.*s\": %s",
+		s->rx->where, s->rx->number, s->rx->of, (size_t)(at - s->begin), n,
+		(const char *)at, why);
 	return NULL;
 }
 
@@ -606,6 +608,10 @@ rx_parse(struct rx *rx, const char *regex)
 	const struct tok_utf8_span span = tok_utf8_scan(s.begin, n);
 	struct rx_node *tree;
 
+	if (strcmp(regex, TOK_REGEX_PUNCTUATION) == 0)
+		return set_node(&s, rx_set_punctuation(rx));
+	if (strcmp(regex, TOK_REGEX_NUMERIC) == 0)
+		return set_node(&s, rx_set_numeric(rx));
 	s.p = s.begin;
 	s.end = s.begin + n;
 	if (n > TOK_REGEX_BYTES_MAX) {

@@ -8,7 +8,9 @@
  *   classes.c  characters that no expression tells apart become one class
  *   program.c  tree to a program, whose threads are tried in order, as a backtracking matcher would
  *   matcher.c  lists of threads to states: which characters lead from one to another
- *   machine.c  states to steps: what is taken, held, closed; several expressions in a row
+ *   readings.c what each split guesses about a text, and what proves it wrong
+ *   fresh.c    whether a border forgets the text before it
+ *   machine.c  sets of readings to steps: what is taken, held, closed
  *   check.c    what a table must fulfil, also one from a file
  */
 #pragma once
@@ -28,11 +30,11 @@ struct tok_machine {
 };
 
 /*
- * Compile n >= 1 expressions, which are applied in order: each splits the pieces that the ones
- * before it made, into its matches and what is between them (`tokenizers`: Split, "Isolated").
- * `where` begins error messages. False with *err filled in; else tok_machine_free frees.
+ * Compile n >= 1 splits, which are applied in order: each splits the pieces that the ones before it
+ * made (`tokenizers`: Split). `where` begins error messages. False with *err filled in; else
+ * tok_machine_free frees.
  */
-bool tok_regex_compile(const char *where, const char *const *regex, size_t n,
+bool tok_regex_compile(const char *where, const struct tok_pretok_split *split, size_t n,
 	struct tok_machine *machine, struct tok_error *err);
 void tok_machine_free(struct tok_machine *machine);
 

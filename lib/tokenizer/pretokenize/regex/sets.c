@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "inside.h"
+#include "unicode/bert_tables.h"
 #include "unicode/classes.h"
 #include "unicode/word.h"
 
@@ -178,4 +179,32 @@ rx_set_escape(struct rx *rx, char letter)
 			wanted |= 1u << gc;
 	}
 	return of_categories(rx, wanted);
+}
+
+/* BERT's: its tables are older than the expressions'. */
+struct rx_set *
+rx_set_punctuation(struct rx *rx)
+{
+	struct rx_set *s = make(rx, 2 * tok_bert_classes_n);
+
+	for (uint32_t i = 0; s != NULL && i < tok_bert_classes_n; i++) {
+		const uint32_t run = tok_bert_classes[i];
+		const bool in = (run & ((1u << TOK_BERT_CLASS_BITS) - 1)) == TOK_BERT_PUNCT;
+
+		if (in != (s->n % 2 == 1))
+			s->at[s->n++] = run >> TOK_BERT_CLASS_BITS;
+	}
+	return s;
+}
+
+/* Rust's char::is_numeric: \p{N}, and what Unicode 17 added to it. */
+struct rx_set *
+rx_set_numeric(struct rx *rx)
+{
+	struct rx_range added[] = {{0x11de0, 0x11de9}, {0x16ff4, 0x16ff6}};
+	struct rx_set *newer = rx_set_of(rx, added, 2), *s;
+	bool known;
+
+	s = rx_set_property(rx, "N", 1, &known);
+	return s == NULL || newer == NULL ? NULL : rx_set_or(rx, s, newer);
 }

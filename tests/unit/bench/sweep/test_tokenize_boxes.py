@@ -143,6 +143,7 @@ def state(module, tmp_path):
     return module.prepare(tasks.Context(tmp_path, True, tests, print))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seen", ["first", "again"])
 @pytest.mark.parametrize(
     "engine", ["libtok", "libtok-pieces", "libtok-greedy", "libtok-python", "tokenizers", "python"]
@@ -209,6 +210,7 @@ def other(name: str, tests: list[dict[str, Any]], folder: Path) -> tuple[Any, An
     return module, module.prepare(tasks.Context(folder, True, tests, print))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["sentences", "document"])
 def test_many_texts_by_one_call_and_one_long_text(what, tmp_path):
     asked = {"vocabulary": "gpt2", "corpus": "english", "what": what, "megabytes": 0.05,
@@ -231,6 +233,7 @@ def test_many_texts_by_one_call_and_one_long_text(what, tmp_path):
         module.run(state, tests[0], 2)
 
 
+@pytest.mark.slow
 def test_a_fresh_process_loads_and_has_its_first_text(tmp_path):
     tests = [{"vocabulary": "gpt2", "file": file, "engine": engine} for file, engine in (
         ("tokenizer.json", "libtok"), ("tokenizer.json", "libtok-python"),

@@ -97,6 +97,7 @@ def test_one_wrong_id_refuses_all(module, state, which):
         module.run(state, PARAMETERS)
 
 
+@pytest.mark.slow
 def test_a_wrong_row_refuses_all(module, state):
     id_ = state.first[SIZE].texts.ids[3][0]
     state.tables[DIM] = state.tables[DIM].copy()

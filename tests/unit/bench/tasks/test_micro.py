@@ -154,6 +154,7 @@ def test_text_that_is_not_utf8_is_refused(data, tmp_path, ranks_file):
 # ---- datagrams ----
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [14, 1376])
 def test_datagrams_go_there_and_back(size, tmp_path):
     if shutil.which("sockperf") is None:

@@ -57,6 +57,7 @@ def test_a_server_is_asked_by_the_schedule_and_every_id_compared(module, state, 
     assert tasks.load("x", Path(module.__file__)).error(found) is None
 
 
+@pytest.mark.slow
 def test_each_repeat_has_arrivals_of_its_own_and_all_systems_the_same(module, state, tmp_path):
     def schedule(repeat: int, **other: object) -> list[str]:
         given = PARAMETERS | {"load": 1000, "seconds": 0.02} | other
@@ -70,6 +71,7 @@ def test_each_repeat_has_arrivals_of_its_own_and_all_systems_the_same(module, st
     assert schedule(2) == second
 
 
+@pytest.mark.slow
 def test_a_share_of_the_capacity_is_of_what_the_system_does(module, state, monkeypatch, tmp_path):
     monkeypatch.setattr(module, "CAPACITY_S", 0.05)
     monkeypatch.setattr(module, "CAPACITY_FIRST", 50)

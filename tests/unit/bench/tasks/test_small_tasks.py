@@ -61,6 +61,7 @@ def test_a_packed_vocabulary_is_unpacked(tmp_path, monkeypatch):
 # ---- train ----
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["bpe", "wordpiece"])
 def test_both_trainers_make_the_same_vocabulary(model, tmp_path):
     need_corpora()

@@ -194,7 +194,7 @@ FIXTURE_TEST(the_agents_words_are_given)
 	assert_non_null(strstr(err.text, "refused: vocabulary 0xabcd: not??here"));
 }
 
-FIXTURE_TEST(strict_is_the_agents_or_the_users)
+FIXTURE_TEST(the_agent_chooses_strict)
 {
 	struct with_agent *w = *state;
 	struct tokg_error err;

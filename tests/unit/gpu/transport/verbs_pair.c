@@ -241,8 +241,7 @@ open_pair(struct pair *p, int fd)
 		.host = p->target.address,
 		.rdma_device = p->target.rdma_device,
 		.rdma_port = p->target.rdma_port,
-		.rdma_gid = p->target.rdma_gid,
-		.traffic_class = -1};
+		.rdma_gid = p->target.rdma_gid};
 
 	p->source = (struct tokg_source){.bytes = SOURCE_BYTES,
 		.fd = fd,
@@ -297,7 +296,7 @@ main(int argc, char **argv)
 {
 	static struct pair plain, huge;
 	const char *skip = no_device();
-	struct tokg_target target = {.rdma_port = -1, .rdma_gid = -1, .rdma_traffic_class = -1};
+	struct tokg_target target = {.rdma_port = -1, .rdma_gid = -1};
 	const char *address = "127.0.0.1";
 	uint64_t posts = 2000;
 	int c, fd;

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ids of BPE: each takes as many bytes of the normalized text as its token has. Which pretoken it
+ * belongs to is found by stepping the characters again, with a source of its own. Opt-in.
+ */
+#include "offsets.h"
+#include "pretokenize/pretok.h"
+#include "unicode/utf8.h"
+
+/* Pretokens, stepped one by one. */
+struct pretokens {
+	const struct tok_vocab *v;
+	struct tok_source source;
+	uint32_t state;
+	size_t end; /* of the open one: bytes that are known to belong to it */
+	/* characters read that are not taken: n_held are held, the others are stepped next */
+	uint32_t cp[TOK_CARRY_MAX + 1], n_cp, n_held;
+	bool one; /* the text is one pretoken */
+};
+
+/* The source's span may lie in the source. */
+static void
+copy_source(struct tok_source *to, const struct tok_source *from)
+{
+	const uintptr_t at = (uintptr_t)from->span.p - (uintptr_t)from;
+
+	*to = *from;
+	if (at < sizeof(*from))
+		to->span.p = (const uint8_t *)to + at;
+}
+
+static uint32_t
+bytes_of(uint32_t cp)
+{
+	return cp < 0x80 ? 1 : cp < 0x800 ? 2 : cp < 0x10000 ? 3 : 4;
+}
+
+/* The held characters, and the next one, belong to the pretoken. */
+static void
+take(struct pretokens *t, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		t->end += bytes_of(t->cp[i]);
+	t->n_cp -= n;
+	t->n_held = 0;
+	memmove(t->cp, t->cp + n, t->n_cp * sizeof(t->cp[0]));
+}
+
+/* Step until a pretoken ends; t->end is then where. False: the text has ended, or is no text that
+ * could be encoded. */
+static bool
+next_end(struct pretokens *t)
+{
+	struct tok_spm_char c;
+
+	for (;;) {
+		enum tok_pretok_step step;
+
+		if (t->n_cp == t->n_held && t->n_cp <= TOK_CARRY_MAX &&
+			tok_source_char(&t->source, &c))
+			t->cp[t->n_cp++] = tok_utf8_decode(c.p, c.len);
+		if (t->n_cp > t->n_held)
+			step = tok_pretok_step(t->v, &t->state, t->cp[t->n_held]);
+		else if (t->state != TOK_ST_NONE)
+			step = tok_pretok_step_end(t->v, &t->state);
+		else
+			return false;
+		switch (step) {
+		case TOK_STEP_TAKE:
+			take(t, t->n_held + 1);
+			break;
+		case TOK_STEP_TAKE_CLOSE:
+			take(t, t->n_held + 1);
+			return true;
+		case TOK_STEP_HOLD:
+			t->n_held++;
+			break;
+		case TOK_STEP_TAKE_HOLD:
+			take(t, t->n_held);
+			t->n_held = 1;
+			break;
+		case TOK_STEP_HELD_CLOSE:
+			take(t, t->n_held);
+			return true;
+		case TOK_STEP_CLOSE:
+			t->n_held = 0;
+			return true;
+		case TOK_STEP_AGAIN:
+			t->n_held = 0;
+			break;
+		}
+	}
+}
+
+/* o->n_word becomes the pretoken of the id that begins at this byte. */
+static void
+find_word(struct tok_offsets *o, struct pretokens *t, size_t at)
+{
+	while (!t->one && at >= t->end) {
+		const bool ended = t->end > 0;
+
+		if (!next_end(t))
+			return;
+		o->n_word += ended;
+	}
+}
+
+bool
+tok_offsets_bpe(
+	struct tok_offsets *o, const struct tok_stage *const *next, struct tok_source *source)
+{
+	struct pretokens t;
+	size_t at = 0;
+
+	(void)next;
+	if (o->word != NULL) {
+		t.v = o->vocab;
+		copy_source(&t.source, source);
+		t.state = TOK_ST_NONE;
+		t.end = t.n_cp = t.n_held = 0;
+		t.one = o->vocab->pretok == TOK_PRETOK_SENTENCEPIECE;
+	}
+	while (source->left > 0 && tok_source_fill(source)) {
+		struct tok_range *range;
+		size_t len;
+
+		if (o->word != NULL)
+			find_word(o, &t, at);
+		range = tok_offsets_next(o, TOK_NO_TOKEN);
+		len = range == NULL ? 0 : o->vocab->span[o->ids[o->next - 1]].len;
+		if (len == 0 || len > source->left || !tok_source_take(source, len, range))
+			return false;
+		source->left -= len;
+		at += len;
+	}
+	o->n_word += at > 0;
+	return true;
+}

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tokens back to text, as the decoder of a `tokenizer.json` says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+Json = dict[str, Any]
+Tokens = list[str]
+Step = Callable[[Tokens], Tokens]
+
+# GPT-2's spelling of bytes: printable Latin-1 as it is, the others from U+0100 on.
+_PRINTABLE = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+_OTHERS = [byte for byte in range(256) if byte not in _PRINTABLE]
+SPELLING = [
+    chr(byte) if byte in _PRINTABLE else chr(256 + _OTHERS.index(byte)) for byte in range(256)
+]
+_BYTE_OF = {c: byte for byte, c in enumerate(SPELLING)}
+
+_CLEANED = {
+    " .": ".", " ?": "?", " !": "!", " ,": ",", " ' ": "'", " n't": "n't", " 'm": "'m",
+    " do not": " don't", " 's": "'s", " 've": "'ve", " 're": "'re",
+}  # fmt: skip
+
+
+def _byte_level(tokens: Tokens) -> Tokens:
+    found = bytearray()
+    for token in tokens:
+        try:
+            found += bytes(map(_BYTE_OF.__getitem__, token))
+        except KeyError:  # an added token, which is spelled as it is
+            found += token.encode()
+    return [found.decode("utf-8", "replace")]
+
+
+def _word_piece(prefix: str, cleanup: bool) -> Step:
+    def one(i: int, token: str) -> str:
+        if i > 0:
+            token = token.removeprefix(prefix) if token.startswith(prefix) else " " + token
+        if cleanup:
+            for dirty, clean in _CLEANED.items():
+                token = token.replace(dirty, clean)
+        return token
+
+    return lambda tokens: [one(i, token) for i, token in enumerate(tokens)]
+
+
+def _metaspace(replacement: str, first_is_none: bool) -> Step:
+    def one(i: int, token: str) -> str:
+        return token.replace(replacement, "" if i == 0 and first_is_none else " ")
+
+    return lambda tokens: [one(i, token) for i, token in enumerate(tokens)]
+
+
+def _byte_fallback(tokens: Tokens) -> Tokens:
+    found: Tokens = []
+    held = bytearray()
+
+    def give_out() -> None:
+        try:
+            text = held.decode()
+        except UnicodeDecodeError:
+            found.extend("\ufffd" * len(held))
+        else:
+            found.extend([text] * (len(held) > 0))
+        held.clear()
+
+    for token in tokens:
+        if re.fullmatch("<0x[0-9A-Fa-f]{2}>", token):
+            held.append(int(token[3:5], 16))
+        else:
+            give_out()
+            found.append(token)
+    give_out()
+    return found
+
+
+def _strip(content: str, start: int, stop: int) -> Step:
+    def one(token: str) -> str:
+        leading = len(token) - len(token.lstrip(content))
+        token = token[min(leading, start) :]
+        trailing = len(token) - len(token.rstrip(content))
+        return token[: len(token) - min(trailing, stop)]
+
+    return lambda tokens: list(map(one, tokens))
+
+
+def _replace(pattern: Json, content: str) -> Step:
+    if "String" in pattern:
+        return lambda tokens: [token.replace(pattern["String"], content) for token in tokens]
+    raise ValueError(f"decoder Replace: the pattern {pattern} is not implemented; strings are")
+
+
+def _bpe(suffix: str) -> Step:
+    def step(tokens: Tokens) -> Tokens:
+        last = len(tokens) - 1
+        return [t.replace(suffix, "" if i == last else " ") for i, t in enumerate(tokens)]
+
+    return step
+
+
+def _in_turn(steps: list[Step]) -> Step:
+    def step(tokens: Tokens) -> Tokens:
+        for one in steps:
+            tokens = one(tokens)
+        return tokens
+
+    return step
+
+
+def decoder(json: Json | None) -> Callable[[Tokens], str]:
+    """The one that a `tokenizer.json` asks for. ValueError: it is of an unknown kind."""
+    if json is None:
+        return " ".join
+    step = _step(json)
+    return lambda tokens: "".join(step(tokens))
+
+
+def _step(json: Json) -> Step:
+    kind = json["type"]
+    if kind == "Sequence":
+        return _in_turn(list(map(_step, json["decoders"])))
+    if kind == "ByteLevel":
+        return _byte_level
+    if kind == "WordPiece":
+        return _word_piece(json["prefix"], json["cleanup"])
+    if kind == "Metaspace":
+        scheme = json.get("prepend_scheme")
+        if scheme is None:
+            scheme = "always" if json.get("add_prefix_space", True) else "never"
+        return _metaspace(json["replacement"], scheme != "never")
+    if kind == "ByteFallback":
+        return _byte_fallback
+    if kind == "Fuse":
+        return lambda tokens: ["".join(tokens)]
+    if kind == "Strip":
+        return _strip(json["content"], json["start"], json["stop"])
+    if kind == "Replace":
+        return _replace(json["pattern"], json["content"])
+    if kind == "BPEDecoder":
+        return _bpe(json["suffix"])
+    raise ValueError(f"decoder: {kind!r} is not implemented")

@@ -1,0 +1,327 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The result of one call, with the attributes of `tokenizers.Encoding`.
+
+Ids are there at once. Everything else is made when it is first asked for: most callers want ids
+and masks alone, and offsets cost as much as encoding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import chain
+from typing import Any, Literal, Protocol
+
+Offset = tuple[int, int]
+Direction = Literal["left", "right"]
+
+
+class Source(Protocol):
+    """Tokens in a row: those of a text, or given ones. Lists of equal length."""
+
+    @property
+    def ids(self) -> list[int]: ...
+    @property
+    def tokens(self) -> list[str]: ...
+    @property
+    def offsets(self) -> list[Offset]: ...
+    @property
+    def words(self) -> list[int | None]: ...
+
+
+class Given:
+    """Tokens that come from no text: special ones of a template, or padding."""
+
+    def __init__(self, ids: list[int], tokens: list[str]) -> None:
+        self.ids, self.tokens = ids, tokens
+        self.offsets: list[Offset] = [(0, 0)] * len(ids)
+        self.words: list[int | None] = [None] * len(ids)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Tokens [begin, end) of a source. `trim`: blanks at the ends of tokens do not count in
+    offsets; its value is whether a blank was put before the text."""
+
+    source: Source
+    begin: int
+    end: int
+    type_id: int = 0
+    special: int = 0
+    attention: int = 1
+    trim: bool | None = None
+    shift: int = 0  # of the offsets
+
+    def __len__(self) -> int:
+        return self.end - self.begin
+
+    def slice(self, begin: int, end: int) -> Part:
+        return replace(self, begin=self.begin + begin, end=self.begin + end)
+
+    @property
+    def offsets(self) -> list[Offset]:
+        found = self.source.offsets[self.begin : self.end]
+        if self.trim is not None:
+            tokens = self.source.tokens[self.begin : self.end]
+            found = [
+                trimmed(token, offset, i == 0, self.trim)
+                for i, (token, offset) in enumerate(zip(tokens, found, strict=True))
+            ]
+        return [(a + self.shift, b + self.shift) for a, b in found] if self.shift else found
+
+
+def trimmed(token: str, offset: Offset, first: bool, prefix: bool) -> Offset:
+    """An offset without the blanks that the token begins and ends with."""
+    begin, end = offset
+    leading = _blanks(token)
+    trailing = _blanks(reversed(token))
+    if leading:
+        if (first or begin == 0) and prefix and leading == 1:
+            leading = 0  # it was put there
+        begin = min(begin + leading, end)
+    if trailing and end >= trailing:
+        end = max(end - trailing, begin)
+    return begin, end
+
+
+def _blanks(token: Iterable[str]) -> int:
+    n = 0
+    for c in token:
+        if c != "Ġ" and not c.isspace():
+            break
+        n += 1
+    return n
+
+
+@dataclass(eq=False)
+class Encoding:
+    """Tokens of one text or pair; those that were truncated are in `overflowing`."""
+
+    _parts: list[Part] = field(default_factory=list)
+    _overflowing: list[Encoding] = field(default_factory=list)
+    _ranges: dict[int, range] = field(default_factory=dict)  # of the sequences
+
+    # ---- attributes ----
+
+    @cached_property
+    def ids(self) -> list[int]:
+        return self._join(lambda p: p.source.ids[p.begin : p.end])
+
+    @cached_property
+    def type_ids(self) -> list[int]:
+        return self._join(lambda p: [p.type_id] * len(p))
+
+    @cached_property
+    def tokens(self) -> list[str]:
+        return self._join(lambda p: p.source.tokens[p.begin : p.end])
+
+    @cached_property
+    def offsets(self) -> list[Offset]:
+        """Characters [begin, end) of the sequence that each token stands for."""
+        return self._join(lambda p: p.offsets)
+
+    @cached_property
+    def word_ids(self) -> list[int | None]:
+        return self._join(lambda p: p.source.words[p.begin : p.end])
+
+    @cached_property
+    def special_tokens_mask(self) -> list[int]:
+        return self._join(lambda p: [p.special] * len(p))
+
+    @cached_property
+    def attention_mask(self) -> list[int]:
+        return self._join(lambda p: [p.attention] * len(p))
+
+    @property
+    def words(self) -> list[int | None]:
+        return self.word_ids
+
+    @property
+    def overflowing(self) -> list[Encoding]:
+        return self._overflowing
+
+    @property
+    def n_sequences(self) -> int:
+        return len(self._ranges) or 1
+
+    @property
+    def sequence_ids(self) -> list[int | None]:
+        found: list[int | None] = [None] * len(self)
+        for i in range(self.n_sequences):
+            for at in self._range(i):
+                found[at] = i
+        return found
+
+    def __len__(self) -> int:
+        return sum(map(len, self._parts))
+
+    def __repr__(self) -> str:
+        return (
+            f"Encoding(num_tokens={len(self)}, attributes=[ids, type_ids, tokens, offsets, "
+            "attention_mask, special_tokens_mask, overflowing])"
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        whole = Fixed(self.ids, self.tokens, self.offsets, self.word_ids)
+        parts, at = [], 0
+        for p in self._parts:
+            parts.append(replace(p, source=whole, begin=at, end=at + len(p), trim=None, shift=0))
+            at += len(p)
+        return {"_parts": parts, "_overflowing": self._overflowing, "_ranges": self._ranges}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    # ---- questions ----
+
+    def token_to_sequence(self, token_index: int) -> int | None:
+        if token_index > len(self):
+            return None
+        if not self._ranges:
+            return 0
+        return next((i for i, tokens in self._ranges.items() if token_index in tokens), None)
+
+    def token_to_chars(self, token_index: int) -> Offset | None:
+        if self.token_to_sequence(token_index) is None or token_index >= len(self):
+            return None
+        return self.offsets[token_index]
+
+    def token_to_word(self, token_index: int) -> int | None:
+        if self.token_to_sequence(token_index) is None or token_index >= len(self):
+            return None
+        return self.word_ids[token_index]
+
+    def word_to_tokens(self, word_index: int, sequence_index: int = 0) -> tuple[int, int] | None:
+        tokens = self._range(sequence_index)
+        found = [at for at in tokens if self.word_ids[at] == word_index]
+        return (found[0], found[-1] + 1) if found else None
+
+    def word_to_chars(self, word_index: int, sequence_index: int = 0) -> Offset | None:
+        tokens = self.word_to_tokens(word_index, sequence_index)
+        return tokens and (self.offsets[tokens[0]][0], self.offsets[tokens[1] - 1][1])
+
+    def char_to_token(self, char_pos: int, sequence_index: int = 0) -> int | None:
+        for at in self._range(sequence_index):
+            begin, end = self.offsets[at]
+            if begin <= char_pos < end:
+                return at
+        return None
+
+    def char_to_word(self, char_pos: int, sequence_index: int = 0) -> int | None:
+        token = self.char_to_token(char_pos, sequence_index)
+        return None if token is None else self.token_to_word(token)
+
+    # ---- changes ----
+
+    def set_sequence_id(self, sequence_id: int) -> None:
+        self._ranges[sequence_id] = range(len(self))
+
+    def truncate(self, max_length: int, stride: int = 0, direction: Direction = "right") -> None:
+        """Keep max_length tokens; the rest goes to `overflowing`, in parts that have `stride`
+        tokens in common with the part before."""
+        n = len(self)
+        if max_length >= n:
+            return
+        if max_length == 0:
+            rest = Encoding(self._parts, self._overflowing, self._ranges)
+            self._become([], [rest], {})
+            return
+        if stride >= max_length:
+            raise ValueError(f"stride: {stride} is not below the {max_length} tokens that are kept")
+        first, *rest_of = _windows(n, max_length, max_length - stride, direction)
+        overflowing = [Encoding(self._slice(*window)) for window in rest_of]
+        self._become(self._slice(*first), overflowing, {})
+
+    def pad(
+        self,
+        length: int,
+        direction: Direction = "right",
+        pad_id: int = 0,
+        pad_type_id: int = 0,
+        pad_token: str = "[PAD]",
+    ) -> None:
+        """Append (or put before) padding up to `length` tokens; the overflowing ones likewise."""
+        for other in self._overflowing:
+            other.pad(length, direction, pad_id, pad_type_id, pad_token)
+        n = length - len(self)
+        if n <= 0:
+            return
+        given = Given([pad_id] * n, [pad_token] * n)
+        padding = Part(given, 0, n, type_id=pad_type_id, special=1, attention=0)
+        if direction == "right":
+            self._become([*self._parts, padding], self._overflowing, self._ranges)
+        else:
+            ranges = {i: range(r.start + n, r.stop + n) for i, r in self._ranges.items()}
+            self._become([padding, *self._parts], self._overflowing, ranges)
+
+    @staticmethod
+    def merge(encodings: Sequence[Encoding], growing_offsets: bool = True) -> Encoding:
+        """One encoding behind the other."""
+        merged = Encoding()
+        for encoding in encodings:
+            merged = merged.joined(encoding, growing_offsets)
+        return merged
+
+    def joined(self, other: Encoding, growing_offsets: bool = False) -> Encoding:
+        """This one, then the other. Overflowing parts are combined each with each."""
+        begin = self.offsets[-1][1] if growing_offsets and len(self) > 0 else 0
+        n = len(self)
+        parts = [replace(p, shift=p.shift + begin) if begin else p for p in other._parts]
+        ranges = {i: range(n + r.start, n + r.stop) for i, r in other._ranges.items()}
+        overflowing = []
+        for own in self._overflowing:
+            overflowing += [own.joined(x, growing_offsets) for x in (other, *other._overflowing)]
+        overflowing += [self.joined(x, growing_offsets) for x in other._overflowing]
+        return Encoding([*self._parts, *parts], overflowing, self._ranges | ranges)
+
+    # ---- helpers ----
+
+    def _join(self, of: Callable[[Part], list[Any]]) -> list[Any]:
+        if len(self._parts) == 1:
+            return of(self._parts[0])
+        return list(chain.from_iterable(map(of, self._parts)))
+
+    def _range(self, sequence: int) -> range:
+        return self._ranges.get(sequence, range(len(self)))
+
+    def _slice(self, begin: int, end: int) -> list[Part]:
+        parts, at = [], 0
+        for p in self._parts:
+            first, last = max(begin - at, 0), min(end - at, len(p))
+            if first < last:
+                parts.append(p.slice(first, last))
+            at += len(p)
+        return parts
+
+    def _become(
+        self, parts: list[Part], overflowing: list[Encoding], ranges: dict[int, range]
+    ) -> None:
+        self.__dict__.clear()  # what was made of the old parts
+        self._parts, self._overflowing, self._ranges = parts, overflowing, ranges
+
+
+class Fixed(Given):
+    """Tokens with offsets and words of their own: an encoding that was pickled."""
+
+    def __init__(
+        self,
+        ids: list[int],
+        tokens: list[str],
+        offsets: list[Offset],
+        words: list[int | None],
+    ) -> None:
+        super().__init__(ids, tokens)
+        self.offsets, self.words = offsets, words
+
+
+def _windows(n: int, size: int, step: int, direction: Direction) -> list[tuple[int, int]]:
+    """[begin, end) of the parts of n tokens: the first is kept, the others overflow."""
+    if direction == "right":
+        begins = range(0, n, step)
+        found = [(begin, min(begin + size, n)) for begin in begins]
+        last = next(i for i, (_, end) in enumerate(found) if end == n)
+    else:
+        found = [(max(end - size, 0), end) for end in range(n, 0, -step)]
+        last = next(i for i, (begin, _) in enumerate(found) if begin == 0)
+    return found[: last + 1]

@@ -1,0 +1,542 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""libtok with the interface of `tokenizers.Tokenizer`."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from ..tokenizer import Tokenizer
+from .decoders import Json, decoder
+from .encoding import Direction, Encoding, Offset, Part
+from .processors import Strategy, Truncation, default_process, processor
+
+Words = list[str] | tuple[str, ...]
+Input = str | Words | tuple[str | Words, str | Words] | list[Any]
+
+
+class Text:
+    """Tokens of one text, or of words that the caller has split it into. See `encoding.Source`."""
+
+    def __init__(
+        self,
+        owner: HFTokenizer,
+        pieces: Sequence[str],
+        ids: list[npt.NDArray[np.uint32]],
+        words: bool,
+    ) -> None:
+        self._owner, self._pieces, self._ids, self._words = owner, pieces, ids, words
+        self._special = not owner.encode_special_tokens  # as it is now
+
+    @cached_property
+    def ids(self) -> list[int]:
+        return [id for piece in self._ids for id in piece.tolist()]
+
+    @cached_property
+    def tokens(self) -> list[str]:
+        found = [self._owner._token(id) for id in self.ids]
+        as_text = self._owner._spelled_as_text
+        if not as_text.isdisjoint(self.ids):
+            pieces = (
+                piece for piece, ids in zip(self._pieces, self._ids, strict=True) for _ in ids
+            )
+            for i, (piece, id) in enumerate(zip(pieces, self.ids, strict=True)):
+                if id in as_text:
+                    begin, end = self.offsets[i]
+                    found[i] = piece[begin:end]
+        return found
+
+    @cached_property
+    def _spans(self) -> tuple[list[Offset], list[int | None]]:
+        offsets: list[Offset] = []
+        words: list[int | None] = []
+        for i, (piece, ids) in enumerate(zip(self._pieces, self._ids, strict=True)):
+            ranges, word = self._owner._tokenizer._spans(piece, ids, self._special)
+            offsets += _in_characters(piece, ranges)
+            words += [i] * len(ids) if self._words else word.tolist()
+        return offsets, words
+
+    @property
+    def offsets(self) -> list[Offset]:
+        return self._spans[0]
+
+    @property
+    def words(self) -> list[int | None]:
+        return self._spans[1]
+
+    def __len__(self) -> int:
+        return sum(map(len, self._ids))
+
+
+def _in_characters(text: str, offsets: npt.NDArray[np.uint64]) -> list[Offset]:
+    """Offsets in bytes of UTF-8 as offsets in characters; parts of one become all of it."""
+    if not text.isascii():
+        raw = np.frombuffer(text.encode(), np.uint8)
+        begun = np.zeros(len(raw) + 1, np.uint64)  # [at]: characters that begin before this byte
+        np.cumsum((raw & 0xC0) != 0x80, out=begun[1:])
+        begin, end = offsets[:, 0], offsets[:, 1]
+        first = begun[np.minimum(begin + np.uint64(1), np.uint64(len(raw)))] - np.uint64(1)
+        offsets = np.stack((np.where(end > begin, first, begun[begin]), begun[end]), axis=1)
+    return cast(list[Offset], list(map(tuple, offsets.tolist())))
+
+
+class Component:
+    """A part of the file as an object of `tokenizers`, which reads and writes it."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, owner: HFTokenizer | None, _: type | None = None) -> Any:
+        if owner is None:
+            return self
+        if owner._document.get(self._name) is None:
+            return None
+        return getattr(owner._reference(parts_only=True), self._name)
+
+    def __set__(self, owner: HFTokenizer, part: Any) -> None:
+        owner._document[self._name] = None if part is None else json.loads(part.__getstate__())
+        owner._changed()
+
+
+class HFTokenizer:
+    """What `tokenizers.Tokenizer` does, for a `tokenizer.json` whose parts libtok implements.
+
+    The file's text is the state: whatever changes it makes the next call load it again. Encoding
+    may be called by several threads at once; changes may not be made meanwhile.
+    """
+
+    def __init__(self, document: Json, tokenizer: Tokenizer | None = None) -> None:
+        self._document = document
+        self._loaded = tokenizer
+        self._special_as_text = False
+        self._padding: Json | None
+        self._forget()
+
+    # ---- where it comes from, where it goes ----
+
+    @classmethod
+    def from_str(cls, text: str) -> HFTokenizer:
+        made = cls(json.loads(text))
+        made._tokenizer  # noqa: B018  # an error belongs here, not at the first text
+        return made
+
+    @classmethod
+    def from_buffer(cls, buffer: bytes) -> HFTokenizer:
+        return cls.from_str(bytes(buffer).decode())
+
+    @classmethod
+    def from_file(cls, path: str) -> HFTokenizer:
+        with open(path, encoding="utf-8") as file:
+            return cls(json.load(file), Tokenizer.load(os.fspath(path)))
+
+    @classmethod
+    def from_pretrained(
+        cls, identifier: str, revision: str = "main", token: str | None = None
+    ) -> HFTokenizer:
+        """The `tokenizer.json` of a repository of huggingface.co (package huggingface_hub)."""
+        from ..tokenizer.hub import vocabulary_of
+
+        return cls.from_file(
+            vocabulary_of(
+                identifier,
+                revision=revision,
+                token=token,
+                cache_dir=None,
+                local_files_only=False,
+            )
+        )
+
+    def to_str(self, pretty: bool = False) -> str:
+        return json.dumps(self._document, ensure_ascii=False, indent=2 if pretty else None)
+
+    def save(self, path: str, pretty: bool = True) -> None:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(self.to_str(pretty))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"text": self.to_str(), "special_as_text": self._special_as_text}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(json.loads(state["text"]))  # type: ignore[misc]
+        self._special_as_text = state["special_as_text"]
+
+    def __repr__(self) -> str:
+        return f"HFTokenizer({self._document['model']['type']}, {self.get_vocab_size()} tokens)"
+
+    # ---- encoding ----
+
+    def encode(
+        self,
+        sequence: str | Words,
+        pair: str | Words | None = None,
+        is_pretokenized: bool = False,
+        add_special_tokens: bool = True,
+    ) -> Encoding:
+        """Encode a text or a pair; with is_pretokenized, lists of words instead of texts."""
+        one = sequence if pair is None else (sequence, pair)
+        return self.encode_batch([one], is_pretokenized, add_special_tokens)[0]
+
+    def encode_batch(
+        self,
+        input: Iterable[Input],
+        is_pretokenized: bool = False,
+        add_special_tokens: bool = True,
+    ) -> list[Encoding]:
+        """Encode many; each is a text, or a pair of two texts."""
+        inputs = [_sequences(one, is_pretokenized, i) for i, one in enumerate(input)]
+        flat = [piece for one in inputs for pieces in one for piece in pieces]
+        batch = self._tokenizer.encode_batch(
+            flat, add_special_tokens=False, added_tokens=self._added_tokens
+        )
+        found, at = [], 0
+        for one in inputs:
+            encodings = []
+            for i, pieces in enumerate(one):
+                ids = [batch[at + k] for k in range(len(pieces))]
+                at += len(pieces)
+                text = Text(self, pieces, ids, is_pretokenized)
+                encodings.append(Encoding([Part(text, 0, len(text), type_id=i)]))
+            found.append(self._finished(encodings, add_special_tokens))
+        if self._padding is not None:
+            self._pad(found)
+        return found
+
+    encode_batch_fast = encode_batch  # nothing is made that is not asked for
+
+    async def async_encode(
+        self,
+        sequence: str | Words,
+        pair: str | Words | None = None,
+        is_pretokenized: bool = False,
+        add_special_tokens: bool = True,
+    ) -> Encoding:
+        import asyncio
+
+        return await asyncio.to_thread(
+            self.encode, sequence, pair, is_pretokenized, add_special_tokens
+        )
+
+    async def async_encode_batch(
+        self,
+        input: Iterable[Input],
+        is_pretokenized: bool = False,
+        add_special_tokens: bool = True,
+    ) -> list[Encoding]:
+        import asyncio
+
+        return await asyncio.to_thread(
+            self.encode_batch, input, is_pretokenized, add_special_tokens
+        )
+
+    async_encode_batch_fast = async_encode_batch
+
+    def post_process(
+        self, encoding: Encoding, pair: Encoding | None = None, add_special_tokens: bool = True
+    ) -> Encoding:
+        encodings = [encoding] if pair is None else [encoding, pair]
+        found = self._finished(encodings, add_special_tokens)
+        if self._padding is not None:
+            self._pad([found])
+        return found
+
+    def num_special_tokens_to_add(self, is_pair: bool) -> int:
+        return 0 if self._processor is None else self._processor.added[is_pair]
+
+    def _finished(self, encodings: list[Encoding], special: bool) -> Encoding:
+        if self._truncation is not None:
+            n_added = self.num_special_tokens_to_add(len(encodings) > 1) if special else 0
+            self._truncation.apply(encodings, n_added)
+        if self._processor is None:
+            return default_process(encodings)
+        return self._processor.process(encodings, special)
+
+    # ---- decoding ----
+
+    def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
+        special = self._special if skip_special_tokens else frozenset()
+        tokens = (self.id_to_token(id) for id in ids)
+        return self._decoder([t for t in tokens if t is not None and t not in special])
+
+    def decode_batch(
+        self, sequences: Iterable[Sequence[int]], skip_special_tokens: bool = True
+    ) -> list[str]:
+        return [self.decode(ids, skip_special_tokens) for ids in sequences]
+
+    # ---- vocabulary ----
+
+    def get_vocab(self, with_added_tokens: bool = True) -> dict[str, int]:
+        added = self._added if with_added_tokens else {}
+        return self._vocab | {token["content"]: id for id, token in added.items()}
+
+    def get_vocab_size(self, with_added_tokens: bool = True) -> int:
+        if not with_added_tokens:
+            return len(self._vocab)
+        return len(self._vocab.keys() | {token["content"] for token in self._added.values()})
+
+    def token_to_id(self, token: str) -> int | None:
+        return self._added_ids.get(token, self._vocab.get(token))
+
+    def id_to_token(self, id: int) -> str | None:
+        added = self._added.get(id)
+        return self._tokens.get(id) if added is None else added["content"]
+
+    def _token(self, id: int) -> str:
+        return cast(str, self.id_to_token(id))
+
+    @cached_property
+    def _vocab(self) -> dict[str, int]:
+        vocab = self._document["model"]["vocab"]
+        if isinstance(vocab, dict):
+            return vocab
+        return {token: id for id, (token, _) in enumerate(vocab)}
+
+    @cached_property
+    def _tokens(self) -> dict[int, str]:
+        return {id: token for token, id in self._vocab.items()}
+
+    def get_added_tokens_decoder(self) -> dict[int, Any]:
+        """The added tokens by id, as `tokenizers.AddedToken` (that package is needed)."""
+        from tokenizers import AddedToken
+
+        return {id: AddedToken(**_flags(token)) for id, token in self._added.items()}
+
+    def add_tokens(self, tokens: Sequence[Any]) -> int:
+        """Add tokens, each a str or a `tokenizers.AddedToken`. Returns how many are new."""
+        return self._add(tokens, special=False)
+
+    def add_special_tokens(self, tokens: Sequence[Any]) -> int:
+        """Add tokens that `skip_special_tokens` leaves out. Returns how many are new."""
+        return self._add(tokens, special=True)
+
+    def _add(self, tokens: Sequence[Any], special: bool) -> int:
+        added, n_new = dict(self._added), 0
+        size = self.get_vocab_size(with_added_tokens=False)
+        next_id = max([size - 1, *added]) + 1
+        ids = dict(self._added_ids)
+        for token in tokens:
+            flags = _flags(token, special)
+            content = flags["content"]
+            known = ids.get(content, self._vocab.get(content))
+            id = next_id if known is None else known
+            if content == "" or added.get(id) == {"id": id} | flags:
+                continue
+            next_id += known is None
+            ids[content] = id
+            added[id] = {"id": id} | flags
+            n_new += 1
+        if n_new > 0:
+            self._document["added_tokens"] = [added[id] for id in sorted(added)]
+            self._changed()
+        return n_new
+
+    # ---- truncation and padding ----
+
+    def enable_truncation(
+        self,
+        max_length: int,
+        stride: int = 0,
+        strategy: Strategy = "longest_first",
+        direction: Direction = "right",
+    ) -> None:
+        if strategy not in _STRATEGIES.values():
+            raise ValueError(
+                f"strategy: {strategy!r}: expected one of {list(_STRATEGIES.values())}"
+            )
+        room = max_length - self.num_special_tokens_to_add(False)
+        if stride > room:
+            raise ValueError(f"stride: {stride} is above the {room} tokens that a text may have")
+        self._document["truncation"] = {
+            "direction": _side(direction).capitalize(),
+            "max_length": max_length,
+            "strategy": next(name for name, s in _STRATEGIES.items() if s == strategy),
+            "stride": stride,
+        }
+        self._truncation = _truncation(self._document["truncation"])
+
+    def no_truncation(self) -> None:
+        self._truncation = None
+        self._document["truncation"] = None
+
+    @property
+    def truncation(self) -> dict[str, Any] | None:
+        return None if self._truncation is None else asdict(self._truncation)
+
+    def enable_padding(
+        self,
+        direction: Direction = "right",
+        pad_id: int = 0,
+        pad_type_id: int = 0,
+        pad_token: str = "[PAD]",
+        length: int | None = None,
+        pad_to_multiple_of: int | None = None,
+    ) -> None:
+        self._padding = self._document["padding"] = {
+            "strategy": "BatchLongest" if length is None else {"Fixed": length},
+            "direction": _side(direction).capitalize(),
+            "pad_to_multiple_of": pad_to_multiple_of,
+            "pad_id": pad_id,
+            "pad_type_id": pad_type_id,
+            "pad_token": pad_token,
+        }
+
+    def no_padding(self) -> None:
+        self._padding = None
+        self._document["padding"] = None
+
+    @property
+    def padding(self) -> dict[str, Any] | None:
+        if self._padding is None:
+            return None
+        p = dict(self._padding)
+        strategy = p.pop("strategy")
+        length = None if strategy == "BatchLongest" else strategy["Fixed"]
+        return p | {"length": length, "direction": p["direction"].lower()}
+
+    def _pad(self, encodings: list[Encoding]) -> None:
+        p = self.padding
+        assert p is not None
+        length = max(map(len, encodings), default=0) if p["length"] is None else p["length"]
+        multiple = p["pad_to_multiple_of"] or 1
+        length = -(-length // multiple) * multiple
+        for encoding in encodings:
+            encoding.pad(length, p["direction"], p["pad_id"], p["pad_type_id"], p["pad_token"])
+
+    @property
+    def encode_special_tokens(self) -> bool:
+        """Are special tokens in a text encoded as text?"""
+        return self._special_as_text
+
+    @encode_special_tokens.setter
+    def encode_special_tokens(self, value: bool) -> None:
+        self._special_as_text = value
+
+    # ---- parts, as objects of the package `tokenizers` ----
+
+    normalizer = Component("normalizer")
+    pre_tokenizer = Component("pre_tokenizer")
+    post_processor = Component("post_processor")
+    decoder = Component("decoder")
+
+    @property
+    def model(self) -> Any:
+        return self._reference().model
+
+    def _reference(self, *, parts_only: bool = False) -> Any:
+        """`tokenizers.Tokenizer` of the same document; or of one with an empty vocabulary."""
+        import tokenizers
+
+        document = self._document
+        if parts_only:
+            model = {"type": "BPE", "vocab": {}, "merges": []}
+            document = document | {"model": model, "added_tokens": []}
+        return tokenizers.Tokenizer.from_str(json.dumps(document))
+
+    # ---- what a change makes anew ----
+
+    def _changed(self) -> None:
+        self._loaded = None
+        self._forget()
+
+    def _forget(self) -> None:
+        for name in ("_vocab", "_tokens"):
+            self.__dict__.pop(name, None)
+        self._added: dict[int, Json] = {t["id"]: t for t in self._document["added_tokens"]}
+        self._added_ids = {t["content"]: id for id, t in self._added.items()}
+        self._special = frozenset(t["content"] for t in self._added.values() if t["special"])
+        self._spelled_as_text = {
+            id for id, t in self._added.items() if t["lstrip"] or t["rstrip"] or t["normalized"]
+        }
+        if self._document["model"]["type"] == "Unigram":
+            self._spelled_as_text.add(self._document["model"]["unk_id"])
+        self._processor = processor(self._document.get("post_processor"))
+        self._decoder = decoder(self._document.get("decoder"))
+        self._truncation = _truncation(self._document.get("truncation"))
+        self._padding = self._document.get("padding")
+
+    @property
+    def _tokenizer(self) -> Tokenizer:
+        if self._loaded is None:
+            with tempfile.TemporaryDirectory(prefix="dpdk_tokd") as folder:
+                path = os.path.join(folder, "tokenizer.json")
+                self.save(path, pretty=False)
+                self._loaded = Tokenizer.load(path)
+        return self._loaded
+
+    @property
+    def _added_tokens(self) -> Any:
+        return "plain" if self._special_as_text else "all"
+
+
+_STRATEGIES: dict[str, Strategy] = {
+    "LongestFirst": "longest_first",
+    "OnlyFirst": "only_first",
+    "OnlySecond": "only_second",
+}
+
+
+def _side(direction: str) -> Direction:
+    if direction in ("left", "right"):
+        return cast(Direction, direction)
+    raise ValueError(f"direction: {direction!r}: expected 'left' or 'right'")
+
+
+def _flags(token: Any, special: bool | None = None) -> Json:
+    """Content and flags of an added token: a str, an entry of the file, or an AddedToken."""
+    if isinstance(token, str):
+        normalized = not special
+        flags = (token, False, False, False, normalized, bool(special))
+    elif isinstance(token, dict):
+        flags = tuple(token[name] for name in _FLAGS)
+    else:
+        flags = tuple(getattr(token, name) for name in _FLAGS)
+        flags = (*flags[:-1], flags[-1] if special is None else special or flags[-1])
+    return dict(zip(_FLAGS, flags, strict=True))
+
+
+_FLAGS = ("content", "single_word", "lstrip", "rstrip", "normalized", "special")
+
+
+def _truncation(json: Json | None) -> Truncation | None:
+    if json is None:
+        return None
+    direction = _side(json.get("direction", "Right").lower())
+    strategy = _STRATEGIES[json["strategy"]]
+    return Truncation(json["max_length"], json["stride"], strategy, direction)
+
+
+def _sequences(one: Input, words: bool, at: int) -> list[Sequence[str]]:
+    """The one or two sequences of an input, each a list of texts that are encoded alone."""
+    is_pair = (
+        isinstance(one, (tuple, list)) and len(one) == 2 and not (words and isinstance(one[0], str))
+    )
+    several = cast(Sequence[Any], one if is_pair else [one])
+    found: list[Sequence[str]] = []
+    for sequence in several:
+        pieces = sequence if words else [sequence]
+        if isinstance(pieces, str) or not all(isinstance(piece, str) for piece in pieces):
+            expected = "a list of words" if words else "a str, or a pair of them"
+            raise TypeError(f"input {at}: expected {expected}, got {type(sequence).__name__}")
+        found.append(pieces)
+    return found
+
+
+def as_hf(tokenizer: Tokenizer) -> HFTokenizer:
+    """A tokenizer with the interface of `tokenizers.Tokenizer`.
+
+    ValueError: it was not loaded from a `tokenizer.json`, which the interface shows parts of.
+    """
+    info = tokenizer.info
+    if info.format != "tokenizer.json":
+        raise ValueError(
+            f"{info.path}: expected a vocabulary loaded from a tokenizer.json, got {info.format}"
+        )
+    with open(info.path, encoding="utf-8") as file:
+        return HFTokenizer(json.load(file), tokenizer)

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`dpdk_tokd.hf.HFTokenizer` does what `tokenizers.Tokenizer` does: every field of every encoding,
+for texts and pairs, split by the caller or not, truncated, padded, with template or without."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import lzma
+import pickle
+import random
+
+import pytest
+import texts
+from test_families import FETCHED, SHARED, tokenizers
+
+hf = pytest.importorskip("dpdk_tokd.hf", reason="pip install ./python")
+
+FIELDS = [
+    "ids",
+    "type_ids",
+    "tokens",
+    "offsets",
+    "word_ids",
+    "special_tokens_mask",
+    "attention_mask",
+    "sequence_ids",
+    "n_sequences",
+]
+
+
+@pytest.fixture(scope="module", params=["gpt2", "bert", "llama3", "gemma3", "t5", "xlmr"])
+def both(request):
+    path, packed = FETCHED / f"{request.param}.json", SHARED / f"{request.param}.json.xz"
+    if not path.exists() and not packed.exists():
+        pytest.skip(f"no {request.param}.json in {FETCHED}, and no {packed}")
+    text = path.read_text() if path.exists() else lzma.decompress(packed.read_bytes()).decode()
+    return tokenizers.Tokenizer.from_str(text), hf.HFTokenizer.from_str(text)
+
+
+def equal(theirs, ours, unknown: int | None = None) -> None:
+    """`unknown`: its token is the normalized text there, and the text as it was here."""
+    for name in FIELDS:
+        a, b = getattr(theirs, name), getattr(ours, name)
+        if name == "tokens" and unknown in theirs.ids:
+            a, b = (
+                [t for t, id in zip(x, theirs.ids, strict=True) if id != unknown] for x in (a, b)
+            )
+        assert b == a, name
+    assert len(ours.overflowing) == len(theirs.overflowing)
+    for a, b in zip(theirs.overflowing[:20], ours.overflowing[:20], strict=True):
+        equal(a, b, unknown)
+
+
+def set_lengths(rng: random.Random, tokenizer) -> None:
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    if rng.random() < 0.5:
+        tokenizer.enable_truncation(
+            rng.randrange(6, 60),
+            stride=rng.randrange(3),
+            strategy=rng.choice(("longest_first", "only_first", "only_second")),
+            direction=rng.choice(("left", "right")),
+        )
+    if rng.random() < 0.5:
+        tokenizer.enable_padding(
+            direction=rng.choice(("left", "right")),
+            pad_id=rng.randrange(9),
+            pad_type_id=rng.randrange(3),
+            pad_token="<nothing>",
+            length=rng.choice((None, 20, 100)),
+            pad_to_multiple_of=rng.choice((None, 8)),
+        )
+
+
+def test_encodings(both):
+    theirs, ours = both
+    added = [t.content for t in theirs.get_added_tokens_decoder().values()][:50]
+    unigram = isinstance(theirs.model, tokenizers.models.Unigram)
+    unknown = theirs.token_to_id("<unk>") if unigram else None
+    equal_errors = 0
+    for seed in range(texts.some(15_000)):
+        rng = random.Random(seed)
+        for tokenizer in both:
+            set_lengths(random.Random(seed), tokenizer)
+        assert (ours.truncation, ours.padding) == (theirs.truncation, theirs.padding)
+        words, special = rng.random() < 0.3, rng.random() < 0.6
+        theirs.encode_special_tokens = ours.encode_special_tokens = rng.random() < 0.3
+
+        def one(rng=rng, words=words):
+            text = texts.from_pieces(rng, 40, added)
+            return text.split() if words else text
+
+        batch = [(one(), one()) if rng.random() < 0.4 else one() for _ in range(3)]
+        try:
+            expected = theirs.encode_batch(batch, words, special)
+        except BaseException:  # theirs panics where a stride is too long
+            with pytest.raises(ValueError, match=r"truncation|stride"):
+                ours.encode_batch(batch, words, special)
+            equal_errors += 1
+            continue
+        for a, b in zip(expected, ours.encode_batch(batch, words, special), strict=True):
+            equal(a, b, unknown)
+            for skip in (False, True):
+                assert ours.decode(b.ids, skip) == theirs.decode(a.ids, skip)
+    assert equal_errors > 0
+
+
+def test_vocabulary(both):
+    theirs, ours = both
+    for added in (False, True):
+        assert ours.get_vocab(added) == theirs.get_vocab(added)
+        assert ours.get_vocab_size(added) == theirs.get_vocab_size(added)
+    assert ours.get_added_tokens_decoder() == theirs.get_added_tokens_decoder()
+    for pair in (False, True):
+        assert ours.num_special_tokens_to_add(pair) == theirs.num_special_tokens_to_add(pair)
+    assert ours.token_to_id("no such token") is theirs.token_to_id("no such token") is None
+    for name in ("normalizer", "pre_tokenizer", "post_processor", "decoder"):
+        assert str(getattr(ours, name)) == str(getattr(theirs, name))
+
+
+def test_questions(both):
+    theirs, ours = (t.encode("Hello world, naïve café", "and a second one") for t in both)
+    for sequence in (0, 1):
+        for at in range(12):
+            for ask in ("word_to_tokens", "word_to_chars", "char_to_token", "char_to_word"):
+                assert getattr(ours, ask)(at, sequence) == getattr(theirs, ask)(at, sequence), ask
+    for at in range(len(theirs) + 2):
+        for ask in ("token_to_sequence", "token_to_chars", "token_to_word"):
+            assert getattr(ours, ask)(at) == getattr(theirs, ask)(at), (ask, at)
+
+
+@pytest.mark.parametrize("both", ["gpt2", "bert", "t5"], indirect=True)
+def test_copies(both):
+    theirs, ours = map(copy.deepcopy, both)
+    for tokenizer in theirs, ours:
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+    text = "It's a text. <new>"
+    token = tokenizers.AddedToken("<new>", normalized=False)
+    for tokens in (
+        ["<new>", token],
+        [token],
+        [tokenizers.AddedToken("<other>", normalized=False, special=True)],
+    ):
+        assert ours.add_tokens(tokens) == theirs.add_tokens(tokens)
+    assert ours.get_added_tokens_decoder() == theirs.get_added_tokens_decoder()
+    for made in (pickle.loads(pickle.dumps(ours)), hf.HFTokenizer.from_str(ours.to_str())):
+        assert made.encode(text).ids == ours.encode(text).ids
+        assert made.token_to_id("<new>") in ours.encode(text).ids
+    reference = tokenizers.Tokenizer.from_str(ours.to_str())
+    equal(reference.encode(text), ours.encode(text))
+    equal(reference.encode(text), pickle.loads(pickle.dumps(ours.encode(text))))
+    equal(reference.encode(text), asyncio.run(ours.async_encode(text)))
+
+
+@pytest.mark.parametrize("input", [5, b"bytes", ["a"], [("a", 5)], None])
+def test_input_that_is_no_text_is_refused(both, input):
+    with pytest.raises(TypeError, match="input 1: expected a str"):
+        both[1].encode_batch(["good", input])

@@ -237,8 +237,8 @@ struct tok_vocab {
 	uint32_t pair_filter_shift;	 /* 64 - log2(bits) */
 	struct tok_byte_pair *byte_pair; /* [256 * 256] */
 	struct tok_split *split;	 /* by rank id */
-	uint32_t *ext; /* outside id by rank id. A part of a character that is not a
-			  token has a number above all ids */
+	uint32_t *ext; /* outside id by rank id. A byte that is not a token has a number above all
+			  ids. What a part of a character has does not matter */
 	uint16_t *len; /* length in bytes by rank id */
 	struct tok_repeat *repeat;
 	/* TOK_PRETOK_SENTENCEPIECE, two bit sets: some token has one character before another. Of

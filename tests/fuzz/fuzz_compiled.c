@@ -356,7 +356,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(made, kind[which].data, kind[which].n);
 	for (uint32_t i = 0; i < CHANGES_MAX && input_more(&in); i++)
 		change(&in);
-	h->data_crc = (uint32_t)crc32_z(0, made + sizeof(*h), kind[which].n - sizeof(*h));
+	h->data_sum = tok_compiled_sum(made + sizeof(*h), kind[which].n - sizeof(*h));
 	h->header_crc =
 		(uint32_t)crc32_z(0, made, offsetof(struct tok_compiled_header, header_crc));
 	v = tok_compiled_load(made_path, "fuzz", &opts, &err);

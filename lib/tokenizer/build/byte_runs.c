@@ -62,7 +62,8 @@ tok_byte_runs_fill(struct tok_vocab *v)
 		const uint32_t longest = find_tokens(v, (uint8_t)byte, token);
 
 		runs->from[byte] = TOK_BYTE_RUN_NONE;
-		if (longest < WORTH_IT || used + 2 * longest >= sizeof(runs->last) ||
+		if (longest < WORTH_IT ||
+			used + 2 * longest + 2 * TOK_BYTE_RUN_MAX >= sizeof(runs->last) ||
 			!fill(v, token, longest, runs->last + used))
 			continue;
 		runs->from[byte] = (uint16_t)used;

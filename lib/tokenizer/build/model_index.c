@@ -89,14 +89,10 @@ tok_index_free(struct tok_index *x)
 	x->slot = NULL;
 }
 
-/*
- * A multiplicative hash, eight bytes at a time: load/tiktoken.c looks up every part of every token.
- * Not keyed: the user chooses the files, not the network.
- */
-static uint32_t
-hash_bytes(const uint8_t *p, uint32_t len)
+uint32_t
+tok_hash_bytes(uint64_t seed, const uint8_t *p, uint32_t len)
 {
-	uint64_t h = len, word;
+	uint64_t h = seed ^ len, word;
 
 	for (; len >= sizeof(word); p += sizeof(word), len -= sizeof(word)) {
 		memcpy(&word, p, sizeof(word));
@@ -112,7 +108,7 @@ hash_bytes(const uint8_t *p, uint32_t len)
 static uint32_t *
 find_slot(const struct tok_index *x, const uint8_t *bytes, uint32_t len)
 {
-	uint32_t i = hash_bytes(bytes, len) & x->mask;
+	uint32_t i = tok_hash_bytes(0, bytes, len) & x->mask;
 
 	for (; x->slot[i] != 0; i = (i + 1) & x->mask) {
 		const struct tok_model_token *t = &x->m->token[x->slot[i] - 1];

@@ -33,6 +33,9 @@ const char *tok_shown_path(const char *path);
  * fills in *err. */
 char *tok_read_file(const char *path, size_t *len, struct tok_error *err);
 
+/* A multiplicative hash, eight bytes at a time. */
+uint32_t tok_hash_bytes(uint64_t seed, const uint8_t *p, uint32_t len);
+
 /* Ids by bytes: open addressing over the tokens of a model. */
 struct tok_index {
 	const struct tok_model *m;

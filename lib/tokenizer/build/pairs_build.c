@@ -33,20 +33,21 @@ key_of(const struct tok_vocab *v, uint32_t rank)
 static bool
 place_bucket(struct tok_vocab *v, const uint32_t *rank, uint32_t n)
 {
+	uint64_t hash[BUCKET_MAX];
+
+	for (uint32_t i = 0; i < n; i++)
+		hash[i] = tok_pair_hash(key_of(v, rank[i]));
 	for (uint32_t pilot = 0; pilot < PILOT_TRIES; pilot++) {
 		uint32_t slot[BUCKET_MAX], placed = 0;
 
 		for (; placed < n; placed++) {
-			const uint64_t key = key_of(v, rank[placed]);
-
-			slot[placed] = tok_pair_slot(v, tok_pair_hash(key), pilot);
+			slot[placed] = tok_pair_slot(v, hash[placed], pilot);
 			if (v->pair[slot[placed]] != ~0ull)
 				break;
-			v->pair[slot[placed]] = key << 21 | rank[placed];
+			v->pair[slot[placed]] = key_of(v, rank[placed]) << 21 | rank[placed];
 		}
 		if (placed == n) {
-			v->pair_pilot[tok_pair_bucket(v, tok_pair_hash(key_of(v, rank[0])))] =
-				(uint16_t)pilot;
+			v->pair_pilot[tok_pair_bucket(v, hash[0])] = (uint16_t)pilot;
 			return true;
 		}
 		while (placed-- > 0)
@@ -110,9 +111,11 @@ least(uint16_t a, uint32_t b)
 	return b < a ? (uint16_t)b : a;
 }
 
-bool
-tok_byte_pairs_build(const struct tok_vocab *v, struct tok_byte_pair *pair)
+/* Fill in v->byte_pair. Needs the splits. False: no memory. */
+static bool
+build_byte_pairs(struct tok_vocab *v)
 {
+	struct tok_byte_pair *pair = v->byte_pair;
 	uint8_t *first = malloc(v->n_ranks), *last = malloc(v->n_ranks); /* bytes of each token */
 	const bool ok = first != NULL && last != NULL;
 
@@ -171,7 +174,7 @@ tok_pairs_build(struct tok_vocab *v, struct tok_error *err)
 	bool full;
 
 	if (!tok_vocab_table_make(v, TOK_TABLE_BYTE_PAIR, TOK_BYTES * TOK_BYTES) ||
-		!tok_byte_pairs_build(v, v->byte_pair))
+		!build_byte_pairs(v))
 		return tok_fail(err, "out of memory for %u merges", merges);
 	for (uint32_t tries = 1; !build_slots(v, slots, &full); tries++) {
 		if (!full)

@@ -12,6 +12,7 @@ struct tok_automaton_word {
 	const uint8_t *p; /* at least one byte */
 	uint32_t len;
 	uint32_t token; /* what struct tok_node says of it */
+	uint64_t first; /* tok_automaton_build(): its first bytes, for sorting */
 };
 
 /* Make the table of nodes from n words that differ; they are sorted on the way. */
@@ -43,10 +44,6 @@ bool tok_words_choose(struct tok_vocab *v, struct tok_error *err);
 /* Build the tables that find a merge. Needs the splits. */
 bool tok_pairs_build(struct tok_vocab *v, struct tok_error *err);
 
-/* Fill in tok_vocab.byte_pair, or a table to compare with it. Needs the splits. False: no memory.
- */
-bool tok_byte_pairs_build(const struct tok_vocab *v, struct tok_byte_pair *pair);
-
 /* ---- runs of one token (repeats.c) ---- */
 
 /* Fill in v->repeat_runs. False: a family is invalid. */
@@ -61,12 +58,6 @@ void tok_byte_runs_fill(struct tok_vocab *v);
 
 /* Fill in stem, limit and extends of all nodes. Needs the splits and the nodes. */
 void tok_stems_fill(struct tok_vocab *v);
-
-/*
- * Does a node have the stem and limit, and do its children have the `extends`, that
- * tok_stems_fill() computes? Uses the splits, and the nodes below it.
- */
-bool tok_stem_fits(const struct tok_vocab *v, uint32_t at);
 
 /* ---- WordPiece (bert_norm.c, wordpiece_build.c) ---- */
 

@@ -44,11 +44,7 @@ void tok_piece_put(struct tok_model *m, uint32_t id, const char *text, size_t le
 bool tok_piece_characters(struct tok_model *m, const char *file, struct tok_error *err);
 
 /*
- * Mark the code points that occur in tokens, and set the bits of tok_vocab.joins. Both must be
- * zeroed. The ranks and words of *v must exist, and be whole characters except for single bytes.
+ * Build the tables `cat`, `joins` and `cuts` from the ranks and words. From then on `ext` has no more ids
+ * of parts of characters.
  */
-void tok_pieces_mark(
-	const struct tok_vocab *v, uint32_t join_shift, uint8_t *known, uint64_t *joins);
-
-/* Build the tables `cat`, `joins` and `cuts` from these. */
 bool tok_pieces_build(struct tok_vocab *v, struct tok_error *err);

@@ -9,8 +9,11 @@
 #include "unicode/utf8.h"
 #include "vocab_table.h"
 
-void
-tok_pieces_mark(const struct tok_vocab *v, uint32_t join_shift, uint8_t *known, uint64_t *joins)
+/*
+ * Mark the code points that occur in tokens, and set the bits of `joins`. Both must be zeroed.
+ */
+static void
+mark(const struct tok_vocab *v, uint32_t join_shift, uint8_t *known, uint64_t *joins)
 {
 	for (uint32_t i = 0; i < v->n_ranks + v->n_unmerged; i++) {
 		const uint32_t id = i < v->n_ranks ? v->ext[i] : v->unmerged[i - v->n_ranks];
@@ -50,7 +53,7 @@ build_joins(struct tok_vocab *v, uint8_t *known)
 
 	if (joins == NULL)
 		return false;
-	tok_pieces_mark(v, 64 - (uint32_t)__builtin_ctz(MOST_BITS / 64), known, joins);
+	mark(v, 64 - (uint32_t)__builtin_ctz(MOST_BITS / 64), known, joins);
 	for (uint32_t i = TOK_JOINS_ASCII / 64; i < most; i++)
 		pairs += (uint32_t)__builtin_popcountll(joins[i]);
 	free(joins);
@@ -59,7 +62,7 @@ build_joins(struct tok_vocab *v, uint8_t *known)
 	if (!tok_vocab_table_make(v, TOK_TABLE_JOINS, (TOK_JOINS_ASCII + bits) / 64))
 		return false;
 	tok_vocab_shifts(v);
-	tok_pieces_mark(v, v->join_shift, known, v->joins);
+	mark(v, v->join_shift, known, v->joins);
 	return true;
 }
 
@@ -205,6 +208,16 @@ build_cuts(struct tok_vocab *v, const uint8_t *known)
 	return true;
 }
 
+/* Parts of characters are never given out. A real id in their place makes `ext` easy to check. */
+static void
+drop_parts(struct tok_vocab *v)
+{
+	for (uint32_t r = TOK_BYTES; r < v->n_ranks; r++) {
+		if (v->ext[r] >= v->info.n_ids)
+			v->ext[r] = v->ext[v->split[r].left];
+	}
+}
+
 bool
 tok_pieces_build(struct tok_vocab *v, struct tok_error *err)
 {
@@ -219,5 +232,6 @@ tok_pieces_build(struct tok_vocab *v, struct tok_error *err)
 			memcpy(v->cat, set.page, set.n * TOK_PAGE);
 	}
 	free(known);
+	drop_parts(v);
 	return v->cat != NULL || tok_fail(err, "out of memory for the characters of pieces");
 }

@@ -63,32 +63,26 @@ extends_of(const struct tok_vocab *v, uint32_t parent, uint32_t child, uint8_t b
 	return parent == 0 || v->node[parent].extends == run ? run : TOK_EXTENDS;
 }
 
-/* Compute `extends` for the children of a node. Store it in `fill`, or compare it if fill is NULL.
- */
-static bool
-runs(const struct tok_vocab *v, uint32_t at, struct tok_node *fill)
+/* Compute `extends` for the children of a node. */
+static void
+fill_runs(struct tok_vocab *v, uint32_t at)
 {
 	uint32_t child = v->node[at].first;
 
 	for (uint32_t w = 0; w < 4; w++) {
 		for (uint64_t left = v->node[at].child[w]; left != 0; left &= left - 1, child++) {
 			const uint8_t byte = (uint8_t)(w << 6 | (uint32_t)__builtin_ctzll(left));
-			const uint16_t extends = extends_of(v, at, child, byte);
 
-			if (fill != NULL)
-				fill[child].extends = extends;
-			else if (v->node[child].extends != extends)
-				return false;
+			v->node[child].extends = extends_of(v, at, child, byte);
 		}
 	}
-	return true;
 }
 
 void
 tok_stems_fill(struct tok_vocab *v)
 {
 	for (uint32_t at = 0; at < v->n_nodes; at++)
-		runs(v, at, v->node);
+		fill_runs(v, at);
 	v->node[0].stem = v->node[0].limit = TOK_NO_TOKEN;
 	for (uint32_t at = v->n_nodes; --at > 0;) {
 		const struct edge all = edge_of(v, &v->node[at]);
@@ -96,18 +90,4 @@ tok_stems_fill(struct tok_vocab *v)
 		v->node[at].stem = all.stem;
 		v->node[at].limit = all.limit;
 	}
-}
-
-bool
-tok_stem_fits(const struct tok_vocab *v, uint32_t at)
-{
-	const struct tok_node *node = &v->node[at];
-	struct edge all;
-
-	if (!runs(v, at, NULL))
-		return false;
-	if (at == 0)
-		return node->extends == TOK_EXTENDS;
-	all = edge_of(v, node);
-	return node->stem == all.stem && node->limit == all.limit;
 }

@@ -42,7 +42,7 @@ list_pieces(const struct tok_model *m, struct tok_automaton_word *word, uint32_t
 			return tok_fail(err, "token %u is not UTF-8", id);
 		if (!isfinite(m->unigram.score[id]))
 			return tok_fail(err, "token %u has a score that is no finite number", id);
-		word[(*n)++] = (struct tok_automaton_word){m->bytes + t->off, t->len, id};
+		word[(*n)++] = (struct tok_automaton_word){m->bytes + t->off, t->len, id, 0};
 	}
 	return true;
 }

@@ -144,11 +144,25 @@ build_longest(struct tok_vocab *v, const struct tok_model *m, struct tok_error *
 
 /* ---- automaton ---- */
 
+/* The first eight bytes, the first of them highest, and zeros behind a shorter word. */
+static uint64_t
+first_bytes(const uint8_t *p, uint32_t len)
+{
+	uint64_t first = 0;
+
+	memcpy(&first, p, len < sizeof(first) ? len : sizeof(first));
+	return __builtin_bswap64(first);
+}
+
 static int
 compare_bytes(const void *a, const void *b)
 {
 	const struct tok_automaton_word *x = a, *y = b;
-	int c = memcmp(x->p, y->p, x->len < y->len ? x->len : y->len);
+	int c;
+
+	if (x->first != y->first)
+		return x->first < y->first ? -1 : 1;
+	c = memcmp(x->p, y->p, x->len < y->len ? x->len : y->len);
 
 	return c != 0 ? c : (x->len > y->len) - (x->len < y->len);
 }
@@ -265,6 +279,8 @@ tok_automaton_build(
 	uint32_t nodes, at;
 	bool ok;
 
+	for (uint32_t i = 0; i < n; i++)
+		word[i].first = first_bytes(word[i].p, word[i].len);
 	qsort(word, n, sizeof(*word), compare_bytes);
 	for (uint32_t i = 1; i < n; i++) {
 		if (compare_bytes(&word[i - 1], &word[i]) == 0)
@@ -291,7 +307,7 @@ build_automaton(struct tok_vocab *v, struct tok_error *err)
 	bool ok = word != NULL || tok_fail(err, "out of memory for %u tokens", v->n_ranks);
 
 	for (uint32_t r = 0; ok && r < v->n_ranks; r++)
-		word[r] = (struct tok_automaton_word){bytes_of(v, r), v->len[r], r};
+		word[r] = (struct tok_automaton_word){bytes_of(v, r), v->len[r], r, 0};
 	ok = ok && tok_automaton_build(v, word, v->n_ranks, err);
 	if (ok)
 		tok_stems_fill(v);

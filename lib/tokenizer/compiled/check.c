@@ -231,12 +231,23 @@ specials_fit(const struct tok_vocab *v)
 static bool
 spans_fit(const struct tok_vocab *v)
 {
-	const uint32_t room = n_of(v, TOK_TABLE_BYTES) - 8;
+	const uint32_t room = n_of(v, TOK_TABLE_BYTES) - 8, n = n_of(v, TOK_TABLE_SPAN);
+	bool ok = true;
 
-	for (uint32_t id = 0; id < n_of(v, TOK_TABLE_SPAN); id++) {
+	for (uint32_t id = 0; id < n; id++) {
 		const struct tok_span s = v->span[id];
 
-		if (s.len > TOK_MAX_TOKEN_BYTES || s.off > room || s.len > room - s.off)
+		ok &= (s.len <= TOK_MAX_TOKEN_BYTES) & (s.off <= room) &
+		      ((uint64_t)s.off + s.len <= room);
+	}
+	return ok;
+}
+
+bool
+tok_compiled_check_pages(const struct tok_vocab *v)
+{
+	for (uint32_t i = 0; v->cat_page != NULL && i < TOK_PAGES; i++) {
+		if (v->cat_page[i] >= n_of(v, TOK_TABLE_CAT) / TOK_PAGE)
 			return false;
 	}
 	return true;
@@ -267,7 +278,7 @@ tok_compiled_check(struct tok_vocab *v)
 		wrong = tok_compiled_check_wordpiece(v);
 	if (wrong == NULL && v->kind == TOK_KIND_UNIGRAM)
 		wrong = tok_compiled_check_unigram(v);
-	if (wrong == NULL && v->kind != TOK_KIND_BPE)
+	if (wrong == NULL)
 		wrong = tok_compiled_check_words(v);
 	if (wrong == NULL && v->kind == TOK_KIND_BPE && v->unigram.norm.sentencepiece)
 		wrong = tok_compiled_check_normalizer(v);

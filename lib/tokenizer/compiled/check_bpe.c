@@ -1,71 +1,53 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Validate the tables of byte pair encoding of a compiled vocabulary. doc/internals/streaming.md
- * proves, for a valid list of merges, that the hot path stays in bounds and ends. So the list
- * (split) is checked first, then that the other tables are those that vocab_build.c makes of it.
- * Set-up only.
+ * Validate the tables of byte pair encoding of a compiled vocabulary: every index is in range, the
+ * lengths of tokens add up, every search and every chain of links ends. Which ids a text gets is
+ * trusted. Each table is read once, from its beginning to its end: that is most of the time it
+ * takes to load a file. Set-up only.
  */
 #include <stdlib.h>
 
-#include "encode/bpe.h"
 #include "build/parts.h"
 #include "compiled.h"
 #include "unicode/pages.h"
 #include "pretokenize/regex/regex.h"
 #include "build/vocab_table.h"
 
-#define AHEAD 16u /* nodes or words, to fetch from memory before they are needed */
+/* ---- tokens and merges ---- */
 
-static const uint8_t *
-bytes_of(const struct tok_vocab *v, uint32_t id)
-{
-	return v->bytes + v->span[id].off;
-}
-
-/* ---- the list of merges ---- */
-
-/* A rank id must have the bytes of its parts, which must have lower rank ids. */
+/* A rank id's parts have lower rank ids, and its length is the sum of theirs. */
 static bool
 ranks_fit(const struct tok_vocab *v)
 {
-	const uint32_t all = tok_vocab_table_n(v, TOK_TABLE_SPAN);
+	const uint32_t n_ids = tok_compiled_n_ids(v);
 
 	for (uint32_t r = 0; r < v->n_ranks; r++) {
-		const uint32_t n_ids = r < TOK_BYTES && !tok_has_unknown(v) ? v->info.n_ids : all;
 		const struct tok_split part = v->split[r];
-		const uint32_t id = v->ext[r], len = v->len[r];
 
-		if (id >= n_ids || v->span[id].len != len || len > v->info.max_token_bytes)
+		if (v->ext[r] >= n_ids || v->len[r] > v->info.max_token_bytes)
 			return false;
-		if (r < TOK_BYTES) {
-			if (len != 1 || *bytes_of(v, id) != r || part.left != r || part.right != r)
-				return false;
-			continue;
-		}
-		if (part.left >= r || part.right >= r ||
-			len != (uint32_t)v->len[part.left] + v->len[part.right] ||
-			memcmp(bytes_of(v, id), bytes_of(v, v->ext[part.left]),
-				v->len[part.left]) != 0 ||
-			memcmp(bytes_of(v, id) + v->len[part.left], bytes_of(v, v->ext[part.right]),
-				v->len[part.right]) != 0)
+		if (r < TOK_BYTES ? v->len[r] != 1 || part.left != r || part.right != r
+				  : part.left >= r || part.right >= r ||
+					    v->len[r] != (uint32_t)v->len[part.left] +
+								 v->len[part.right])
 			return false;
 	}
 	return true;
 }
 
-/* The table of pairs must have each merge and nothing else. */
+/* A pair merges to the rank id that has these parts. */
 static bool
 pairs_fit(const struct tok_vocab *v)
 {
-	uint32_t used = 0;
+	const uint32_t n = tok_vocab_table_n(v, TOK_TABLE_PAIR);
 
-	for (uint32_t i = 0; i < tok_vocab_table_n(v, TOK_TABLE_PAIR); i++)
-		used += v->pair[i] != ~0ull;
-	if (used != v->n_ranks - TOK_BYTES)
-		return false;
-	for (uint32_t r = TOK_BYTES; r < v->n_ranks; r++) {
-		if (tok_pair(v, v->split[r].left, v->split[r].right) != r ||
-			!tok_pair_may_be(v, v->split[r].left, v->split[r].right))
+	for (uint32_t i = 0; i < n; i++) {
+		const uint64_t pair = v->pair[i];
+		const uint32_t r = (uint32_t)pair & 0x1fffff;
+
+		if (pair != ~0ull &&
+			(r - TOK_BYTES >= v->n_ranks - TOK_BYTES ||
+				pair >> 21 != tok_pair_key(v->split[r].left, v->split[r].right)))
 			return false;
 	}
 	return true;
@@ -74,273 +56,131 @@ pairs_fit(const struct tok_vocab *v)
 static bool
 byte_pairs_fit(const struct tok_vocab *v)
 {
-	const size_t bytes = TOK_BYTES * TOK_BYTES * sizeof(*v->byte_pair);
-	struct tok_byte_pair *built = malloc(bytes);
-	const bool ok = built != NULL && tok_byte_pairs_build(v, built) &&
-			memcmp(built, v->byte_pair, bytes) == 0;
+	bool ok = true;
 
-	free(built);
+	for (uint32_t i = 0; i < TOK_BYTES * TOK_BYTES; i++)
+		ok &= v->byte_pair[i].merge + 1 <= v->n_ranks; /* TOK_NO_TOKEN + 1 is 0 */
 	return ok;
-}
-
-/*
- * Does a family of repeats make this merge? tok_repeats_fill() has checked families, but counts in
- * units: it assumes that two units next to each other are the bytes of the pair. So the first merge
- * of a family, which joins two units, is checked like any other merge.
- */
-static bool
-is_repeat(const struct tok_vocab *v, uint32_t r)
-{
-	for (uint32_t i = 0; i < v->n_repeats; i++) {
-		if (r > v->repeat[i].low && r < v->repeat[i].high)
-			return true;
-	}
-	return false;
-}
-
-/*
- * Each merge can be applied: encoding its bytes with only the earlier merges leaves its two parts.
- */
-static bool
-merges_live(const struct tok_vocab *v)
-{
-	for (uint32_t r = TOK_BYTES; r < v->n_ranks; r++) {
-		if (!is_repeat(v, r) &&
-			!tok_bpe_pair_stands(v, v->split[r].left, v->split[r].right, r))
-			return false;
-	}
-	return true;
 }
 
 /* ---- words ---- */
 
-/* No id may occur twice among ranks and whole pretokens. */
 static bool
-ids_differ(const struct tok_vocab *v)
+unmerged_fit(const struct tok_vocab *v)
 {
-	uint8_t *seen = calloc(tok_vocab_table_n(v, TOK_TABLE_SPAN), 1);
-	bool ok = seen != NULL;
+	bool ok = true;
 
-	for (uint32_t i = 0; ok && i < v->n_ranks + v->n_unmerged; i++) {
-		const uint32_t id = i < v->n_ranks ? v->ext[i] : v->unmerged[i - v->n_ranks];
-
-		ok = !seen[id];
-		seen[id] = 1;
-	}
-	free(seen);
+	for (uint32_t i = 0; i < v->n_unmerged; i++)
+		ok &= v->unmerged[i] < v->info.n_ids;
 	return ok;
-}
-
-static bool
-words_fit(const struct tok_vocab *v)
-{
-	uint32_t n_short = 0, n_long = 0;
-
-	for (uint32_t i = 0; i <= v->word_mask; i++)
-		n_short += v->word[i].len != 0;
-	for (uint32_t i = 0; i <= v->long_mask; i++) {
-		if (v->long_word[i].len == 0)
-			continue;
-		if (!tok_compiled_long_word_fits(v, &v->long_word[i]))
-			return false;
-		n_long++;
-	}
-	if (n_short > v->word_mask || n_long > v->long_mask || n_short + n_long != v->n_unmerged)
-		return false;
-	/* The ids differ, and there are as many as entries. So every entry has been checked. */
-	for (uint32_t i = 0; i < v->n_unmerged; i++) {
-		if (tok_compiled_find_word(v, v->unmerged[i]) != v->unmerged[i])
-			return false;
-	}
-	return true;
-}
-
-/* Sorted, without repetition, each at least two bytes long. */
-static bool
-whole_fits(const struct tok_vocab *v)
-{
-	for (uint32_t i = 0; i < v->n_unmerged; i++) {
-		const uint32_t id = v->unmerged[i], before = i > 0 ? v->unmerged[i - 1] : id;
-		uint32_t len, common;
-		int c;
-
-		if (id >= v->info.n_ids || v->span[id].len < 2 ||
-			v->span[id].len > v->info.max_token_bytes)
-			return false;
-		if (i == 0)
-			continue;
-		len = v->span[before].len;
-		common = len < v->span[id].len ? len : v->span[id].len;
-		c = memcmp(bytes_of(v, before), bytes_of(v, id), common);
-		if (c > 0 || (c == 0 && len >= v->span[id].len))
-			return false;
-	}
-	return true;
 }
 
 /* ---- automaton ---- */
 
+/* How far the nodes have been checked. They are numbered breadth first. */
+struct reached {
+	uint32_t used;	      /* nodes that the nodes so far have as children, and the root */
+	uint32_t depth;	      /* of the current node */
+	uint32_t first, next; /* nodes of the current depth: first .. next - 1 */
+	uint8_t *has_token;   /* by node */
+};
+
+/* The children of the node `at` follow those of the nodes before it. */
 static bool
-has_child(const struct tok_node *node, uint8_t byte)
+children_fit(const struct tok_vocab *v, struct reached *x, uint32_t at)
 {
-	return node->child[byte >> 6] >> (byte & 63) & 1;
+	const struct tok_node *node = &v->node[at];
+	uint32_t below = 0;
+	bool ok = at < x->used && node->first == x->used;
+
+	for (uint32_t w = 0; w < 4; w++) {
+		ok &= node->below[w] == (uint8_t)below;
+		below += (uint32_t)__builtin_popcountll(node->child[w]);
+	}
+	ok &= below <= v->n_nodes - x->used && (at > 0 || below == TOK_BYTES);
+	x->used += below;
+	return ok;
 }
 
-/* The nodes are a tree, numbered breadth first. Leaves are tokens. */
+/*
+ * A node has a token of its own length, or leads to a shorter suffix that has one. Single bytes are
+ * tokens, so every search for a token ends there. A link leads to a shorter suffix.
+ */
+static bool
+links_fit(const struct tok_vocab *v, struct reached *x, uint32_t at)
+{
+	const struct tok_node *node = &v->node[at];
+	const bool has_token = node->token != TOK_NO_TOKEN;
+	bool ok = node->depth == x->depth && node->fail < x->first && node->dict < x->first;
+
+	if (!ok || (has_token && (node->token >= v->n_ranks || v->len[node->token] != x->depth)))
+		return false;
+	x->has_token[at] = has_token;
+	ok = x->depth == 1 ? has_token && node->dict == 0 : x->has_token[node->dict];
+	return ok && (node->extends == 0 || node->stem < v->n_ranks);
+}
+
 static bool
 nodes_fit(const struct tok_vocab *v)
 {
-	uint32_t used = 1;
+	struct reached x = {.used = 1, .next = 1, .has_token = calloc(v->n_nodes, 1)};
+	bool ok = x.has_token != NULL && v->node[0].depth == 0 && children_fit(v, &x, 0);
 
-	if (v->node[0].depth != 0 || v->node[0].token != TOK_NO_TOKEN)
-		return false;
-	for (uint32_t at = 0; at < v->n_nodes; at++) {
-		const struct tok_node *node = &v->node[at];
-		uint32_t below = 0, token = node->token;
-
-		if (at >= used || node->first != used)
-			return false;
-		for (uint32_t w = 0; w < 4; w++) {
-			if (node->below[w] != (uint8_t)below)
-				return false;
-			below += (uint32_t)__builtin_popcountll(node->child[w]);
+	for (uint32_t at = 1; ok && at < v->n_nodes; at++) {
+		if (at == x.next) {
+			x.first = at;
+			x.next = x.used;
+			x.depth++;
 		}
-		if (below > v->n_nodes - used || (node->extends != 0) != (below > 0) ||
-			(token != TOK_NO_TOKEN && token >= v->n_ranks) ||
-			(token == TOK_NO_TOKEN && below == 0))
-			return false;
-		for (uint32_t i = 0; i < below; i++) {
-			if (v->node[used + i].depth != node->depth + 1)
-				return false;
-		}
-		used += below;
+		ok = x.depth <= TOK_MAX_TOKEN_BYTES && links_fit(v, &x, at) &&
+		     children_fit(v, &x, at);
 	}
-	return used == v->n_nodes;
-}
-
-/* Do the witnesses of a node's children continue the node's own? See tokens_fit(). */
-static bool
-children_fit(const struct tok_vocab *v, const uint32_t *witness, uint32_t at)
-{
-	const struct tok_node *node = &v->node[at];
-	const uint8_t *bytes = v->bytes + witness[at];
-	uint32_t child = node->first;
-
-	for (uint32_t w = 0; w < 4; w++) {
-		for (uint64_t left = node->child[w]; left != 0; left &= left - 1) {
-			const uint8_t *p = v->bytes + witness[child];
-
-			/* Nodes, and so their children, come in falling order. */
-			if (child > at + AHEAD)
-				__builtin_prefetch(v->bytes + witness[child - AHEAD]);
-			if (p[node->depth] != (w << 6 | (uint32_t)__builtin_ctzll(left)) ||
-				(witness[child] != witness[at] &&
-					memcmp(p, bytes, node->depth) != 0))
-				return false;
-			child++;
-		}
-	}
-	return true;
-}
-
-/*
- * Each rank id has a node that spells its bytes, and no other node has a token. A node's witness is
- * the place in `bytes` of a token that starts with what the node spells: its own token if it has
- * one, else its first child's witness. So the nodes can be checked in order, which is much faster
- * than walking down for each token.
- */
-static bool
-tokens_fit(const struct tok_vocab *v)
-{
-	uint32_t *witness = malloc(v->n_nodes * sizeof(*witness)), n = 0;
-	uint32_t *off = malloc(v->n_ranks * sizeof(*off)); /* by rank id: in the order of memory */
-	bool ok = witness != NULL && off != NULL;
-
-	for (uint32_t r = 0; ok && r < v->n_ranks; r++)
-		off[r] = v->span[v->ext[r]].off;
-	for (uint32_t at = v->n_nodes; ok && at-- > 0;) {
-		const struct tok_node *node = &v->node[at];
-
-		if (node->token != TOK_NO_TOKEN) {
-			n++;
-			ok = v->len[node->token] == node->depth;
-			witness[at] = off[node->token];
-		} else {
-			witness[at] = witness[node->first]; /* leaves are tokens */
-		}
-		ok = ok && children_fit(v, witness, at) && tok_stem_fits(v, at);
-	}
-	free(off);
-	free(witness);
-	return ok && n == v->n_ranks;
-}
-
-/*
- * The failure link of a child by `byte`: its longest proper suffix in the tree. The root has all
- * bytes as children.
- */
-static uint32_t
-failure(const struct tok_vocab *v, uint32_t parent, uint8_t byte)
-{
-	uint32_t at = parent;
-
-	if (parent == 0)
-		return 0;
-	do
-		at = v->node[at].fail;
-	while (!has_child(&v->node[at], byte));
-	return tok_child(&v->node[at], byte);
-}
-
-/*
- * Links equal those that link_node() in vocab_build.c makes. Parents are checked before children.
- */
-static bool
-links_fit(const struct tok_vocab *v)
-{
-	if (v->node[0].fail != 0 || v->node[0].dict != 0)
-		return false;
-	for (uint32_t at = 0; at < v->n_nodes; at++) {
-		uint32_t child = v->node[at].first;
-
-		/* Prefetch the link's node: it is far away. */
-		if (at + AHEAD < v->n_nodes)
-			__builtin_prefetch(&v->node[v->node[at + AHEAD].fail]);
-		for (uint32_t w = 0; w < 4; w++) {
-			for (uint64_t left = v->node[at].child[w]; left != 0; left &= left - 1) {
-				uint8_t byte = (uint8_t)(w << 6 | (uint32_t)__builtin_ctzll(left));
-				const struct tok_node *node = &v->node[child++], *f;
-
-				if (node->fail != failure(v, at, byte))
-					return false;
-				f = &v->node[node->fail];
-				if (node->dict != (f->token != TOK_NO_TOKEN ? node->fail : f->dict))
-					return false;
-			}
-		}
-	}
-	return true;
+	free(x.has_token);
+	return ok && x.used == v->n_nodes;
 }
 
 /* ---- characters ---- */
 
-/* Each character has a class of its category that the steps know. */
+/*
+ * Each character of a page has a class of its category that the steps know. *run: of the page's
+ * first character; moves to that of the last.
+ */
 static bool
-classes_fit(const struct tok_vocab *v)
+page_fits(const struct tok_vocab *v, uint32_t page, uint32_t *run)
 {
-	const uint32_t pages = tok_vocab_table_n(v, TOK_TABLE_CAT) / TOK_PAGE;
-	uint32_t run = 0;
-
-	for (uint32_t cp = 0; cp < TOK_CODE_POINTS; cp++) {
-		if (cp % TOK_PAGE == 0 && v->cat_page[cp / TOK_PAGE] >= pages)
-			return false;
-		run += run + 1 < tok_unicode_n_runs &&
-		       tok_unicode_runs[run + 1] >> TOK_GC_BITS == cp;
-		if (tok_cat_of(v, cp) != tok_gc_cat[tok_unicode_runs[run] & 31] ||
+	for (uint32_t cp = page * TOK_PAGE; cp < (page + 1) * TOK_PAGE; cp++) {
+		*run += *run + 1 < tok_unicode_n_runs &&
+			tok_unicode_runs[*run + 1] >> TOK_GC_BITS == cp;
+		if (tok_cat_of(v, cp) != tok_gc_cat[tok_unicode_runs[*run] & 31] ||
 			tok_class_of(v, cp) + 1 >= v->step_width)
 			return false;
 	}
 	return true;
+}
+
+/* Most pages are the same, and all of one category: each of these is looked at once. */
+static bool
+classes_fit(const struct tok_vocab *v)
+{
+	const uint32_t pages = tok_vocab_table_n(v, TOK_TABLE_CAT) / TOK_PAGE;
+	uint32_t *known = calloc(pages, sizeof(*known)), run = 0; /* by page of `cat`: a run + 1 */
+	bool ok = known != NULL;
+
+	for (uint32_t i = 0; ok && i < TOK_PAGES; i++) {
+		const uint32_t page = v->cat_page[i], before = run;
+
+		ok = page < pages;
+		if (ok && run + 1 < tok_unicode_n_runs &&
+			tok_unicode_runs[run + 1] >> TOK_GC_BITS >= (i + 1) * TOK_PAGE &&
+			known[page] != 0 &&
+			((tok_unicode_runs[known[page] - 1] ^ tok_unicode_runs[run]) & 31) == 0)
+			continue;
+		ok = ok && page_fits(v, i, &run);
+		if (ok && run == before)
+			known[page] = run + 1;
+	}
+	free(known);
+	return ok;
 }
 
 static const char *
@@ -356,25 +196,17 @@ steps_fit(const struct tok_vocab *v)
 const char *
 tok_compiled_check_bpe(struct tok_vocab *v)
 {
-	if (v->n_unmerged > 0 && !tok_compiled_runs_fit(v))
-		return "runs";
 	if (!ranks_fit(v))
 		return "split";
 	if (!tok_repeats_fill(v))
 		return "repeat";
 	if (!pairs_fit(v) || !byte_pairs_fit(v))
 		return "pair";
-	if (!merges_live(v))
-		return "merges";
-	if (!whole_fits(v))
-		return "whole";
-	if (!ids_differ(v) || (v->n_unmerged > 0 && !words_fit(v)))
+	if (!unmerged_fit(v))
 		return "word";
-	if (!nodes_fit(v) || !tokens_fit(v))
+	if (!nodes_fit(v))
 		return "node";
-	if (!links_fit(v))
-		return "fail";
 	if (v->pretok == TOK_PRETOK_SENTENCEPIECE)
-		return tok_compiled_check_pieces(v);
+		return tok_compiled_check_pages(v) ? NULL : "cat";
 	return classes_fit(v) ? steps_fit(v) : "cat";
 }

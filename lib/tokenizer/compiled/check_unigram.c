@@ -167,16 +167,6 @@ texts_fit(const struct tok_vocab *v, const struct tok_span *text)
 	return true;
 }
 
-static bool
-pages_fit(const struct tok_vocab *v)
-{
-	for (uint32_t i = 0; v->cat_page != NULL && i < TOK_PAGES; i++) {
-		if (v->cat_page[i] >= tok_vocab_table_n(v, TOK_TABLE_CAT) / TOK_PAGE)
-			return false;
-	}
-	return true;
-}
-
 const char *
 tok_compiled_check_unigram(const struct tok_vocab *v)
 {
@@ -184,7 +174,7 @@ tok_compiled_check_unigram(const struct tok_vocab *v)
 		return "node";
 	if (!ids_fit(v))
 		return "len, ext";
-	return pages_fit(v) ? tok_compiled_check_normalizer(v) : "cat";
+	return tok_compiled_check_pages(v) ? tok_compiled_check_normalizer(v) : "cat";
 }
 
 const char *

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "build/vocab_table.h"
 #include "vocab.h"
 
 #define TOK_COMPILED_ENDING ".tokv"
@@ -12,7 +13,7 @@
 #define TOK_COMPILED_MAGIC "TOKV\r\n\x1a"
 
 /* Increase this if the contents or the meaning of a table or of the header change. */
-#define TOK_COMPILED_VERSION 12u
+#define TOK_COMPILED_VERSION 13u
 
 #define TOK_COMPILED_ORDER 0x01020304u	     /* in the byte order of the writing machine */
 #define TOK_COMPILED_MAX ((uint64_t)1 << 30) /* largest file, in bytes */
@@ -40,7 +41,7 @@ struct tok_compiled_header {
 	uint32_t n_tables;
 	uint64_t file_bytes;
 	uint32_t constants; /* tok_compiled_constants */
-	uint32_t data_crc;  /* CRC-32 of everything after the header */
+	uint32_t data_sum;  /* tok_compiled_sum() of everything after the header */
 	char format[16];    /* of the source files */
 	struct tok_compiled_source source[TOK_COMPILED_FILES];
 	uint32_t number[TOK_N_NUMBERS + TOK_N_NUMBERS % 2];
@@ -54,6 +55,8 @@ static_assert(sizeof(struct tok_compiled_header) % 8 == 0, "no padding that nobo
 /* CRC-32 of the Unicode tables built into the library. Compiled tables depend on them, so a file
  * can be loaded only by a library with the same ones. */
 uint32_t tok_compiled_constants(void);
+
+uint32_t tok_compiled_sum(const uint8_t *p, size_t n);
 
 /*
  * Write a vocabulary that was built from the files paths[0 .. n) to the file `out`. The file is
@@ -69,8 +72,9 @@ struct tok_vocab *tok_compiled_load(const char *path, const char *name,
 /*
  * Validate the tables of a compiled vocabulary. The caller has checked that each table lies within
  * memory and holds whole elements; nothing else is trusted. If the tables pass, no text and no ids
- * can make the hot path access memory out of bounds or loop forever. Returns NULL, or what is
- * wrong, or that memory ran out. Fills in v->repeat_runs.
+ * can make the hot path access memory out of bounds, loop forever or give an id out of range. Which
+ * ids a text gets is trusted: a crafted file can give wrong ids, as a crafted source can. Returns
+ * NULL, or what is wrong, or that memory ran out. Fills in v->repeat_runs.
  */
 const char *tok_compiled_check(struct tok_vocab *v);
 
@@ -85,23 +89,22 @@ struct tok_spelled {
  * zeroed. */
 bool tok_compiled_spell(const struct tok_longest_node *node, uint32_t n, struct tok_spelled *s);
 
-/* No search in the tables of words may be longer than in those made by the builder. */
-bool tok_compiled_runs_fit(const struct tok_vocab *v);
-
-/* Look up the bytes of this id in the tables of words. A free slot ends the search. */
-uint32_t tok_compiled_find_word(const struct tok_vocab *v, uint32_t id);
-
-/* An entry of the table of long words points to the text of its id. */
-bool tok_compiled_long_word_fits(const struct tok_vocab *v, const struct tok_long_word *w);
+/* The ids that a word or a rank may have: a stage replaces those above all ids. */
+static inline uint32_t
+tok_compiled_n_ids(const struct tok_vocab *v)
+{
+	return tok_has_unknown(v) ? tok_vocab_table_n(v, TOK_TABLE_SPAN) : v->info.n_ids;
+}
 
 /* The parts of tok_compiled_check, in check_*.c. */
 const char *tok_compiled_check_added(const struct tok_vocab *v);
 const char *tok_compiled_check_bpe(struct tok_vocab *v);
-const char *tok_compiled_check_pieces(const struct tok_vocab *v);
 const char *tok_compiled_check_unigram(const struct tok_vocab *v);
 /* For a vocabulary with sentencepiece's normalizer; called after the check of its kind. */
 const char *tok_compiled_check_normalizer(const struct tok_vocab *v);
 const char *tok_compiled_check_longest(const struct tok_vocab *v);
 const char *tok_compiled_check_wordpiece(const struct tok_vocab *v);
-/* Of WordPiece and Unigram: each word is the text of its id. */
+/* Tables of words: each search ends, at an entry that is in range. */
 const char *tok_compiled_check_words(const struct tok_vocab *v);
+/* Does each page of cat_page exist? True if there is none. */
+bool tok_compiled_check_pages(const struct tok_vocab *v);

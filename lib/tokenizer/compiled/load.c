@@ -137,7 +137,7 @@ map_file(struct opened *f, struct tok_error *err)
 	/* Read the whole file now. A disk error is then an error here, not a SIGBUS later. */
 	if (madvise(f->map, f->bytes, MADV_POPULATE_READ) != 0 && errno != EINVAL)
 		return tok_fail(err, "%s: it cannot be read: %s", f->shown, strerror(errno));
-	if (crc32_z(0, f->map + sizeof(f->h), f->bytes - sizeof(f->h)) != f->h.data_crc)
+	if (tok_compiled_sum(f->map + sizeof(f->h), f->bytes - sizeof(f->h)) != f->h.data_sum)
 		return tok_fail(
 			err, "%s: damaged, the checksum of its tables is wrong: " AGAIN, f->shown);
 	return true;

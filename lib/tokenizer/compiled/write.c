@@ -89,38 +89,22 @@ make_header(struct tok_compiled_header *h, const struct tok_vocab *v, const char
 
 /* ---- file ---- */
 
-struct output {
-	struct tok_whole_file file;
-	uint64_t at; /* bytes written so far */
-	uint32_t crc;
-};
-
-static bool
-put(struct output *o, const void *data, size_t n)
+/* The whole file in memory, with its checksums. The caller frees it. NULL: no memory. */
+static uint8_t *
+make_image(struct tok_compiled_header *h, const struct tok_vocab *v)
 {
-	o->crc = add(o->crc, data, n);
-	o->at += n;
-	return tok_whole_file_put(&o->file, data, n);
-}
+	uint8_t *image = calloc(1, h->file_bytes);
 
-/* Write the header last: it has the checksum of the data. */
-static bool
-write_all(struct output *o, struct tok_compiled_header *h, const struct tok_vocab *v)
-{
-	static const uint8_t zeros[TOK_LAYOUT_PAGE];
-
-	if (!put(o, h, sizeof(*h)))
-		return false;
-	o->crc = 0;
+	if (image == NULL)
+		return NULL;
 	for (enum tok_table t = 0; t < TOK_N_TABLES; t++) {
-		if (h->table[t].bytes > 0 &&
-			(!put(o, zeros, (size_t)(h->table[t].off - o->at)) ||
-				!put(o, tok_vocab_table(v, t), h->table[t].bytes)))
-			return false;
+		if (h->table[t].bytes > 0)
+			memcpy(image + h->table[t].off, tok_vocab_table(v, t), h->table[t].bytes);
 	}
-	h->data_crc = o->crc;
+	h->data_sum = tok_compiled_sum(image + sizeof(*h), h->file_bytes - sizeof(*h));
 	h->header_crc = add(0, h, offsetof(struct tok_compiled_header, header_crc));
-	return lseek(o->file.fd, 0, SEEK_SET) == 0 && put(o, h, sizeof(*h));
+	memcpy(image, h, sizeof(*h));
+	return image;
 }
 
 bool
@@ -128,8 +112,17 @@ tok_compiled_write(const struct tok_vocab *v, const char *const *paths, uint32_t
 	struct tok_error *err)
 {
 	struct tok_compiled_header h = {0};
-	struct output o = {0};
+	struct tok_whole_file file;
+	uint8_t *image;
+	bool ok;
 
-	return make_header(&h, v, paths, n, err) && tok_whole_file_begin(&o.file, out, err) &&
-	       tok_whole_file_end(&o.file, write_all(&o, &h, v), err);
+	if (!make_header(&h, v, paths, n, err))
+		return false;
+	image = make_image(&h, v);
+	ok = image != NULL || tok_fail(err, "out of memory for a file of %llu bytes",
+				      (unsigned long long)h.file_bytes);
+	ok = ok && tok_whole_file_begin(&file, out, err) &&
+	     tok_whole_file_end(&file, tok_whole_file_put(&file, image, h.file_bytes), err);
+	free(image);
+	return ok;
 }

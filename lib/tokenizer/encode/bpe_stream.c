@@ -102,7 +102,9 @@ run_table(const struct tok_stream *s, uint32_t n)
 {
 	const struct tok_byte_runs *runs = &s->vocab->byte_runs;
 
-	if (s->n_run < n || runs->from[s->run_byte] == TOK_BYTE_RUN_NONE)
+	/* Only in tables that contradict each other a token is longer. */
+	if (s->n_run < n || n > 2 * TOK_BYTE_RUN_MAX ||
+		runs->from[s->run_byte] == TOK_BYTE_RUN_NONE)
 		return NULL;
 	return runs->last + runs->from[s->run_byte];
 }
@@ -193,6 +195,18 @@ tok_bpe_push(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t **ids)
 	return true;
 }
 
+/*
+ * The position where the last token of the encoding up to `at` begins. A path of tables that
+ * contradict each other (compiled/check_bpe.c) may leave pos[].
+ */
+static inline uint32_t
+begin_of_last(const struct tok_stream *s, uint32_t at)
+{
+	const uint32_t len = s->vocab->len[s->pos[at - 1]];
+
+	return at > len ? at - len : 0;
+}
+
 /* Write the tokens of the encoding that ends after byte `end - 1` of pos[]. */
 static uint32_t *
 give_out(const struct tok_stream *s, uint32_t end, uint32_t *ids)
@@ -200,9 +214,9 @@ give_out(const struct tok_stream *s, uint32_t end, uint32_t *ids)
 	const struct tok_vocab *v = s->vocab;
 	uint32_t n = 0, at;
 
-	for (at = end; at > 0; at -= v->len[s->pos[at - 1]])
+	for (at = end; at > 0; at = begin_of_last(s, at))
 		n++;
-	for (at = end, ids += n; at > 0; at -= v->len[s->pos[at - 1]])
+	for (at = end, ids += n; at > 0; at = begin_of_last(s, at))
 		*--ids = v->ext[s->pos[at - 1]];
 	return ids + n;
 }
@@ -331,7 +345,8 @@ look_along_run(const struct tok_vocab *v, uint32_t at, uint8_t byte, const uint8
 			continue;
 		if (token == TOK_NO_TOKEN)
 			stands = false;
-		else if (last != NULL)
+		else if (last != NULL &&
+			 v->len[known->left] + v->len[token] <= 2 * TOK_BYTE_RUN_MAX)
 			stands = last[v->len[known->left] + v->len[token]] == v->len[token];
 		else
 			stands = look(v, known->left, token, TOK_NO_TOKEN, n_pairs);
@@ -392,7 +407,7 @@ meet_path(const struct tok_stream *s, uint32_t from, uint32_t meet)
 
 	while (at != from) {
 		if (at > from) {
-			at -= len[s->pos[at - 1]];
+			at = begin_of_last(s, at);
 			continue;
 		}
 		if (len[s->pos[from - 1]] > from)

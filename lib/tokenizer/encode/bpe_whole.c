@@ -99,9 +99,9 @@ tok_bpe_whole(
 			x.token[x.n_tokens++] = token;
 			at += v->len[token];
 			most = n - at;
-		} else if (backs-- == 0) {
-			return NULL;
-		} else { /* go back to the previous token: a shorter one is tried */
+		} else if (x.n_tokens == 0 || backs-- == 0) {
+			return NULL; /* at the first token: tables that contradict each other */
+		} else {	     /* go back to the previous token: a shorter one is tried */
 			x.dead[at] = true;
 			at -= v->len[x.token[--x.n_tokens]];
 			most = v->len[x.token[x.n_tokens]] - 1u;

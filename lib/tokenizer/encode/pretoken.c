@@ -64,13 +64,17 @@ tok_pretoken_push(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t **i
 	return tok_bpe_push(s, p, n, ids);
 }
 
-/* Give out what an answer has more than was given out before. */
+/*
+ * Give out what an answer has more than was given out before: at most an id for each byte that
+ * became certain. Only with tables that contradict each other (compiled/check_bpe.c) there are
+ * more.
+ */
 static uint32_t *
 give_answer(struct tok_stream *s, struct tok_cache_ids answer, uint32_t *ids)
 {
 	const uint32_t n = answer.n - 1;
 
-	if (n <= s->ids_given)
+	if (n <= s->ids_given || s->kept_given + (n - s->ids_given) > answer.from[0])
 		return ids;
 	memcpy(ids, answer.from + 1 + s->ids_given, (n - s->ids_given) * sizeof(*ids));
 	ids += n - s->ids_given;
@@ -113,6 +117,7 @@ uint32_t *
 tok_pretoken_close(struct tok_stream *s, uint32_t *ids)
 {
 	uint32_t whole[TOK_KEPT_MAX], given = s->ids_given, n;
+	const uint32_t most = given + s->n_kept - s->kept_given; /* as in give_answer() */
 	struct tok_block b;
 
 	if (s->vocab->longest.node != NULL)
@@ -130,6 +135,7 @@ tok_pretoken_close(struct tok_stream *s, uint32_t *ids)
 	tok_bpe_open(s);
 	n = (uint32_t)(tok_block_encode(s, &b, 1, s->kept + 1, s->kept + 1 + b.start[1], whole) -
 		       whole);
+	n = n < given ? given : n > most ? most : n;
 	memcpy(ids, whole + given, (n - given) * sizeof(*ids));
 	return ids + (n - given);
 }

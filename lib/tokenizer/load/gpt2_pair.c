@@ -31,12 +31,14 @@ looks_special(const uint8_t *text, uint32_t len)
 
 static bool
 parse_merges(const char *file, char *text, size_t size, uint32_t limit, struct tok_model *m,
-	const struct tok_index *x, struct tok_error *err)
+	const struct tok_json_vocab *vocab, struct tok_error *err)
 {
 	char where[TOK_SHOWN_MAX + 32], *end = text + size, *eol;
 	uint32_t number = 0;
 
+	snprintf(where, sizeof(where), "%s line", file);
 	for (char *p = text; p < end; p = eol + 1) {
+		struct tok_json_merge merge;
 		size_t len, fields = 1;
 		char *blank;
 
@@ -50,18 +52,19 @@ parse_merges(const char *file, char *text, size_t size, uint32_t limit, struct t
 		if ((number == 1 && len >= 8 && memcmp(p, "#version", 8) == 0) ||
 			(len == 0 && eol + 1 >= end))
 			continue;
-		snprintf(where, sizeof(where), "%s line %u", file, number);
 		if (m->n_merges == limit)
-			return tok_fail(err, "%s: more merges than the %u tokens of the vocabulary",
-				where, limit);
+			return tok_fail(err,
+				"%s %u: more merges than the %u tokens of the vocabulary", where,
+				number, limit);
 		for (size_t i = 0; i < len; i++)
 			fields += p[i] == ' ';
 		if (fields != 2)
-			return tok_fail(err, "%s: expected two fields, found %zu", where,
+			return tok_fail(err, "%s %u: expected two fields, found %zu", where, number,
 				len == 0 ? 0 : fields);
 		blank = memchr(p, ' ', len);
-		if (!tok_json_merge(m, x, where, p, (size_t)(blank - p), blank + 1,
-			    len - (size_t)(blank - p) - 1, err))
+		merge = tok_json_join(
+			p, (size_t)(blank - p), blank + 1, len - (size_t)(blank - p) - 1);
+		if (!tok_json_merges(m, vocab, where, number, &merge, 1, err))
 			return false;
 	}
 	return true;
@@ -121,30 +124,27 @@ bool
 tok_load_gpt2_pair(const char *vocab_json, const char *merges_txt, const char *pretokenizer,
 	struct tok_model *m, struct tok_error *err)
 {
-	json_t *vocab = tok_json_read(vocab_json, err);
-	struct tok_index x = {0};
-	char *merges = NULL;
-	uint32_t n_entries;
+	const char *file = tok_shown_path(vocab_json);
+	struct tok_json_vocab vocab = {0};
+	char *text, *merges = NULL;
 	size_t size;
 	bool ok;
 
 	*m = (struct tok_model){.format = "vocab.json", .pretok = TOK_PRETOK_GPT2};
-	if (vocab == NULL)
+	text = tok_read_file(vocab_json, &size, err);
+	if (text == NULL)
 		return false;
-	n_entries = (uint32_t)json_object_size(
-		vocab); /* no merges share a result, so this is room for all */
-	merges = tok_read_file(merges_txt, &size, err);
-	ok = merges != NULL &&
-	     tok_json_tokens(tok_shown_path(vocab_json), vocab, NULL, 0, n_entries, m, err) &&
-	     tok_index_init(&x, m, err);
-	for (uint32_t id = 0; ok && id < m->n_tokens; id++)
-		tok_index_add(&x, id); /* keys of an object differ, so the bytes do too */
-	ok = ok && parse_merges(tok_shown_path(merges_txt), merges, size, n_entries, m, &x, err) &&
-	     mark_specials(tok_shown_path(vocab_json), m, err) &&
-	     check_pretokenizer(tok_shown_path(vocab_json), pretokenizer, m, err);
-	tok_index_free(&x);
+	ok = tok_json_vocab_read(
+		&vocab, file, text, text, 2 * TOK_MAX_TOKEN_BYTES, text + size, err);
+	if (ok)
+		merges = tok_read_file(merges_txt, &size, err);
+	/* No merges share a result, so there is room for all. */
+	ok = merges != NULL && tok_json_tokens(file, &vocab, NULL, 0, vocab.n, m, err) &&
+	     parse_merges(tok_shown_path(merges_txt), merges, size, vocab.n, m, &vocab, err) &&
+	     mark_specials(file, m, err) && check_pretokenizer(file, pretokenizer, m, err);
+	tok_json_vocab_free(&vocab);
 	free(merges);
-	json_decref(vocab);
+	free(text);
 	if (!ok)
 		tok_model_free(m);
 	return ok;

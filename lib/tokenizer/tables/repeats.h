@@ -37,5 +37,6 @@ struct tok_repeat_runs {
 #define TOK_BYTE_RUN_NONE UINT16_MAX
 struct tok_byte_runs {
 	uint16_t from[256]; /* by byte: where its table begins in last[], or TOK_BYTE_RUN_NONE */
-	uint8_t last[8192]; /* [from + n]: bytes of the last token of a run of n */
+	/* [from + n]: bytes of the last token of a run of n; with room for any two tokens */
+	uint8_t last[8192 + 2 * TOK_BYTE_RUN_MAX];
 };

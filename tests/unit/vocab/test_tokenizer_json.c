@@ -293,3 +293,62 @@ FOLDER_TEST(bad_json_is_refused_with_its_line)
 	assert_refused(put_file(state, "a.json", "{\"\0\": 1}", 9), "line 1:");
 	assert_refused(put_text(state, "a.json", "{\"\xff\": 1}"), "line 1:");
 }
+
+/* A file with this vocabulary and these merges, from line 3 on. */
+static const char *
+put_parts(void **state, const char *vocab, const char *merges)
+{
+	static char text[4096];
+	json_t *document = small_tokenizer_json();
+	char *rest;
+
+	set_at(document, "model.vocab", NULL);
+	set_at(document, "model.merges", NULL);
+	set_at(document, "added_tokens", "[]");
+	rest = json_dumps(document, JSON_COMPACT);
+	json_decref(document);
+	assert_memory_equal(rest + strlen(rest) - 2, "}}", 2);
+	rest[strlen(rest) - 2] = '\0';
+	snprintf(text, sizeof(text), "%s,\n\"vocab\":\n%s,\n\"merges\":\n%s}\n}", rest, vocab,
+		merges);
+	free(rest);
+	return put_text(state, "a.json", text);
+}
+
+/* The vocabulary and the merges have a reader of their own. */
+FOLDER_TEST(bad_json_in_the_large_parts_is_refused_with_its_line)
+{
+	static const char *const rows[][3] = {
+		{"{\"a\" 1}", "[]", "line 3: expected a colon"},
+		{"{\"a\": 1\n\"b\": 2}", "[]", "line 4: expected a comma"},
+		{"{\"a\": 1,}", "[]", "line 3: expected a string"},
+		{"{\"\\x\": 1}", "[]", "line 3: invalid escape sequence"},
+		{"{\"\\u00e\": 1}", "[]", "line 3: invalid escape sequence"},
+		{"{\"\\u0000\": 1}", "[]", "line 3: invalid escape sequence"},
+		{"{\"\\ud83d\": 1}", "[]", "line 3: invalid escape sequence"},
+		{"{\"\\ude00\": 1}", "[]", "line 3: invalid escape sequence"},
+		{"{\"\t\": 1}", "[]", "line 3: a control character in a string"},
+		{"{\"\xff\": 1}", "[]", "line 3: a string is not UTF-8"},
+		{"{\"a\": 01}", "[]", "id of \"a\" is not a number"},
+		{"{\"a\": 1, \"\\u0061\": 2}", "[]", "token \"a\" occurs twice"},
+		{"{", "[]", "near end of file"}, /* no end: nothing is cut out */
+	};
+	static const char ids[] = "{\"a\":0}";
+
+	for (size_t i = 0; i < N(rows); i++)
+		assert_refused(put_parts(state, rows[i][0], rows[i][1]), rows[i][2]);
+	assert_refused(put_parts(state, ids, "[\n[\"a\" \"a\"]]"), "line 6: expected a comma");
+}
+
+/* Escaped or not, it is the same text. */
+FOLDER_TEST(escapes_in_the_large_parts_are_decoded)
+{
+	json_t *document = small_tokenizer_json();
+	uint32_t want = assert_loads(put_json(state, "tokenizer.json", json_incref(document)));
+	char *text = json_dumps(document, JSON_ENSURE_ASCII);
+
+	assert_non_null(strstr(text, "\\u0120")); /* of a blank */
+	assert_int_equal(assert_loads(put_text(state, "a.json", text)), want);
+	free(text);
+	json_decref(document);
+}

@@ -35,12 +35,12 @@ static const struct {
  * vocabulary's size.
  */
 static bool
-read_one(const char *file, size_t i, json_t *value, const json_t *vocab, json_int_t *next,
-	struct tok_json_added *added, struct tok_error *err)
+read_one(const char *file, size_t i, json_t *value, const struct tok_json_vocab *vocab,
+	json_int_t *next, struct tok_json_added *added, struct tok_error *err)
 {
 	const char *content = json_string_value(json_object_get(value, "content"));
 	json_int_t id = json_integer_value(json_object_get(value, "id")), expected;
-	const json_t *known;
+	const struct tok_json_entry *known;
 	char what[40];
 
 	snprintf(what, sizeof(what), "added_tokens[%zu]", i);
@@ -53,8 +53,8 @@ read_one(const char *file, size_t i, json_t *value, const json_t *vocab, json_in
 	if (strlen(content) == 0 || strlen(content) > TOK_ADDED_BYTES_MAX)
 		return tok_fail(err, "%s: added token %lld has %zu bytes, expected 1 to %u", file,
 			(long long)id, strlen(content), TOK_ADDED_BYTES_MAX);
-	known = json_object_get(vocab, content);
-	expected = known != NULL ? json_integer_value(known) : *next;
+	known = tok_json_vocab_find(vocab, content, strlen(content));
+	expected = known != NULL ? known->id : *next;
 	if (id != expected)
 		return tok_fail(err,
 			"%s: added token \"%.60s\" has id %lld, but tokenizers gives it %lld: "
@@ -70,10 +70,10 @@ read_one(const char *file, size_t i, json_t *value, const json_t *vocab, json_in
 }
 
 bool
-tok_json_added_read(const char *file, const json_t *root, const json_t *vocab,
+tok_json_added_read(const char *file, const json_t *root, const struct tok_json_vocab *vocab,
 	struct tok_json_added *added, struct tok_error *err)
 {
-	json_int_t next = (json_int_t)json_object_size(vocab);
+	json_int_t next = vocab->n;
 	json_t *seen = json_object(), *value;
 	bool ok = seen != NULL || tok_fail(err, "out of memory");
 	size_t i;

@@ -69,14 +69,16 @@ is_on(const json_t *component, const char *key)
 }
 
 static bool
-read_options(const char *file, const json_t *root, struct tok_model *m, struct tok_error *err)
+read_options(const char *file, const json_t *root, const struct tok_json_vocab *vocab,
+	struct tok_model *m, struct tok_error *err)
 {
 	const json_t *normalizer = json_object_get(root, "normalizer");
 	const json_t *model = json_object_get(root, "model");
 	const json_t *strip = json_object_get(normalizer, "strip_accents");
 	const json_t *max = json_object_get(model, "max_input_chars_per_word");
 	const char *unk = json_string_value(json_object_get(model, "unk_token"));
-	const json_t *unk_id = json_object_get(json_object_get(model, "vocab"), unk ? unk : "");
+	const struct tok_json_entry *unk_id =
+		unk == NULL ? NULL : tok_json_vocab_find(vocab, unk, strlen(unk));
 
 	if (!json_is_integer(max) || json_integer_value(max) < 1 ||
 		json_integer_value(max) > TOK_WORD_MAX)
@@ -84,7 +86,7 @@ read_options(const char *file, const json_t *root, struct tok_model *m, struct t
 			"%s: model.max_input_chars_per_word: expected a number from 1 to %u "
 			"(BERT's is 100)",
 			file, TOK_WORD_MAX);
-	if (unk == NULL || !json_is_integer(unk_id))
+	if (unk_id == NULL)
 		return tok_fail(err, "%s: model.unk_token \"%.60s\" is not in model.vocab", file,
 			unk == NULL ? "" : unk);
 	m->bert = (struct tok_model_bert){
@@ -93,7 +95,7 @@ read_options(const char *file, const json_t *root, struct tok_model *m, struct t
 		.lowercase = is_on(normalizer, "lowercase"),
 		.cleanup = is_on(json_object_get(root, "decoder"), "cleanup"),
 		.max_chars = (uint32_t)json_integer_value(max),
-		.unk = (uint32_t)json_integer_value(unk_id),
+		.unk = unk_id->id,
 	};
 	m->bert.strip_accents =
 		strip == NULL || json_is_null(strip) ? m->bert.lowercase : json_is_true(strip);
@@ -102,25 +104,23 @@ read_options(const char *file, const json_t *root, struct tok_model *m, struct t
 
 /* Words are encoded to tokens of the model, also to special ones. */
 static bool
-put_tokens(const char *file, json_t *vocab, struct tok_model *m, struct tok_error *err)
+put_tokens(const char *file, const struct tok_json_vocab *vocab, struct tok_model *m,
+	struct tok_error *err)
 {
-	const char *key;
-	json_t *value;
+	for (uint32_t i = 0; i < vocab->n; i++) {
+		const struct tok_json_entry *e = &vocab->entry[i];
 
-	json_object_foreach (vocab, key, value) {
-		uint32_t id = (uint32_t)json_integer_value(value);
-
-		if (m->token[id].len != 0)
+		if (m->token[e->id].len != 0)
 			return tok_fail(err, "%s: id %u has two tokens, one of them \"%.60s\"",
-				file, id, key);
-		tok_model_put(m, id, (const uint8_t *)key, (uint32_t)strlen(key), false);
+				file, e->id, e->text);
+		tok_model_put(m, e->id, (const uint8_t *)e->text, e->len, false);
 	}
 	return true;
 }
 
 static bool
-put_added(const char *file, const json_t *vocab, const struct tok_json_added *added, size_t n,
-	struct tok_model *m, struct tok_error *err)
+put_added(const char *file, const struct tok_json_vocab *vocab, const struct tok_json_added *added,
+	size_t n, struct tok_model *m, struct tok_error *err)
 {
 	for (size_t i = 0; i < n; i++) {
 		const uint8_t *text = (const uint8_t *)added[i].text;
@@ -132,7 +132,7 @@ put_added(const char *file, const json_t *vocab, const struct tok_json_added *ad
 				"not implemented for BERT; set its \"normalized\" "
 				"to false",
 				file, added[i].text);
-		if (json_object_get(vocab, added[i].text) == NULL) {
+		if (tok_json_vocab_find(vocab, added[i].text, strlen(added[i].text)) == NULL) {
 			if (t->len != 0)
 				return tok_fail(err,
 					"%s: id %u has two tokens, one of them \"%.60s\"", file,
@@ -146,21 +146,18 @@ put_added(const char *file, const json_t *vocab, const struct tok_json_added *ad
 }
 
 bool
-tok_json_bert_read(const char *file, json_t *root, struct tok_json_added *added,
-	struct tok_model *m, struct tok_error *err)
+tok_json_bert_read(const struct tok_json_file *f, const struct tok_json_vocab *vocab,
+	struct tok_json_added *added, struct tok_model *m, struct tok_error *err)
 {
-	json_t *vocab = json_object_get(json_object_get(root, "model"), "vocab");
-	const size_t n = json_array_size(json_object_get(root, "added_tokens"));
-	size_t bytes = 0;
-	uint32_t n_ids = 0;
+	const size_t n = json_array_size(json_object_get(f->root, "added_tokens"));
+	const char *file = f->shown;
+	size_t bytes = vocab->bytes;
+	uint32_t n_ids = vocab->n_ids;
 
 	m->kind = TOK_KIND_WORDPIECE;
 	m->pretok = TOK_PRETOK_BERT;
-	if (!json_is_object(vocab))
-		return tok_fail(err, "%s: model.vocab is not an object of tokens to ids", file);
-	if (!read_options(file, root, m, err) ||
-		!tok_json_added_read(file, root, vocab, added, err) ||
-		!tok_json_measure(file, vocab, TOK_MAX_TOKEN_BYTES, &n_ids, &bytes, err))
+	if (!read_options(file, f->root, vocab, m, err) ||
+		!tok_json_added_read(file, f->root, vocab, added, err))
 		return false;
 	for (size_t i = 0; i < n; i++) {
 		n_ids = added[i].id >= n_ids ? added[i].id + 1 : n_ids;

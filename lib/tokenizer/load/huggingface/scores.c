@@ -9,81 +9,10 @@
 #include <string.h>
 
 #include "scores.h"
+#include "load/json_text.h"
 #include "build/model_make.h"
 
 #define EXPONENT_MAX 1000000000L
-
-/* The functions below read text that is known to be valid JSON, and NUL-terminated. */
-static const char *
-skip_blanks(const char *p)
-{
-	return p + strspn(p, " \t\r\n");
-}
-
-/* The end of the string at p, or NULL. */
-static const char *
-skip_string(const char *p)
-{
-	if (*p++ != '"')
-		return NULL;
-	for (; *p != '"'; p++) {
-		if (*p == '\0' || (*p == '\\' && *++p == '\0'))
-			return NULL;
-	}
-	return p + 1;
-}
-
-/* The end of the value at p, or NULL. */
-static const char *
-skip_value(const char *p)
-{
-	size_t depth = 0;
-
-	do {
-		if (*p == '"') {
-			p = skip_string(p);
-			if (p == NULL)
-				return NULL;
-			continue;
-		}
-		if (*p == '\0' || (depth == 0 && (*p == ']' || *p == '}')))
-			return NULL;
-		depth += *p == '[' || *p == '{';
-		depth -= *p == ']' || *p == '}';
-		p++;
-		while (depth == 0 && *p != '\0' && strchr(",]} \t\r\n", *p) == NULL)
-			p++; /* a number, true, false, null */
-	} while (depth > 0);
-	return p;
-}
-
-/* The value of a key in the object at p, or NULL. */
-static const char *
-find_key(const char *p, const char *key)
-{
-	const size_t len = strlen(key);
-
-	if (p == NULL || *p != '{')
-		return NULL;
-	do {
-		const char *name = skip_blanks(p + 1);
-
-		p = skip_string(name);
-		if (p == NULL)
-			return NULL;
-		const bool found = (size_t)(p - name) == len + 2 && memcmp(name + 1, key, len) == 0;
-
-		p = skip_blanks(p);
-		if (*p++ != ':')
-			return NULL;
-		p = skip_blanks(p);
-		if (found)
-			return p;
-		p = skip_value(p);
-		p = p == NULL ? "" : skip_blanks(p);
-	} while (*p == ',');
-	return NULL;
-}
 
 /* ---- numbers ---- */
 
@@ -133,8 +62,8 @@ from_parts(const struct digits *d)
 }
 
 /* Parse the number at p. Returns its end, or NULL: not a number. */
-static const char *
-read_number(const char *p, double *score)
+static char *
+read_number(char *p, double *score)
 {
 	struct digits d = {0};
 	const bool negative = *p == '-';
@@ -167,28 +96,28 @@ read_number(const char *p, double *score)
 /* ---- the list ---- */
 
 /* Parse the pair at p, a string and a number. Returns its end, or NULL. */
-static const char *
-read_pair(const char *p, double *score)
+static char *
+read_pair(char *p, double *score)
 {
 	if (*p != '[')
 		return NULL;
-	p = skip_string(skip_blanks(p + 1));
-	p = p == NULL ? NULL : skip_blanks(p);
+	p = tok_json_skip(tok_json_blanks(p + 1));
+	p = p == NULL ? NULL : tok_json_blanks(p);
 	if (p == NULL || *p != ',')
 		return NULL;
-	p = read_number(skip_blanks(p + 1), score);
-	p = p == NULL ? NULL : skip_blanks(p);
+	p = read_number(tok_json_blanks(p + 1), score);
+	p = p == NULL ? NULL : tok_json_blanks(p);
 	return p == NULL || *p != ']' ? NULL : p + 1;
 }
 
 static bool
-read_list(const char *p, double *score, uint32_t n)
+read_list(char *p, double *score, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		if (p == NULL || *p != (i == 0 ? '[' : ','))
 			return false;
-		p = read_pair(skip_blanks(p + 1), &score[i]);
-		p = p == NULL ? NULL : skip_blanks(p);
+		p = read_pair(tok_json_blanks(p + 1), &score[i]);
+		p = p == NULL ? NULL : tok_json_blanks(p);
 	}
 	return p != NULL && *p == ']';
 }
@@ -202,7 +131,8 @@ tok_json_scores(const char *path, double *score, uint32_t n, struct tok_error *e
 
 	if (text == NULL)
 		return false;
-	ok = read_list(find_key(find_key(skip_blanks(text), "model"), "vocab"), score, n) ||
+	ok = read_list(tok_json_find(tok_json_find(tok_json_blanks(text), "model"), "vocab"), score,
+		     n) ||
 	     tok_fail(err, "%s: model.vocab: expected a list of tokens with their scores",
 		     tok_shown_path(path));
 	free(text);

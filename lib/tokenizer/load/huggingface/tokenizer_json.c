@@ -53,75 +53,125 @@ check_components(const char *file, json_t *root, struct tok_error *err)
 		       N(model_rules), err);
 }
 
-/* A merge is "left right" or ["left", "right"]. */
+/* At least as many merges as a list has: each has two quotation marks or more. */
+static uint32_t
+most_merges(const char *p, const char *end)
+{
+	uint32_t quotes = 0;
+
+	for (; p < end; p++)
+		quotes += *p == '"';
+	return quotes / 2 < TOK_MAX_IDS ? quotes / 2 : TOK_MAX_IDS;
+}
+
+/* A merge is "left right" or ["left", "right"]. On invalid JSON sets t->why and returns true. */
 static bool
-read_merges(const char *file, json_t *merges, struct tok_model *m, const struct tok_index *x,
+read_merge(const char *where, uint32_t number, struct tok_json_text *t, struct tok_json_merge *g,
 	struct tok_error *err)
 {
-	json_t *value;
-	size_t i;
+	struct tok_json_string part[3];
+	bool first = true;
+	uint32_t n = 0;
 
-	json_array_foreach (merges, i, value) {
-		const char *left = json_string_value(value), *right;
-		size_t left_len;
-		char where[TOK_SHOWN_MAX + 32];
+	if (*t->p == '"') {
+		char *blank;
 
-		snprintf(where, sizeof(where), "%s: merge %zu", file, i);
-		if (left != NULL) {
-			const char *blank = strchr(left, ' ');
-
-			if (blank == NULL || strchr(blank + 1, ' ') != NULL)
-				return tok_fail(
-					err, "%s: expected two fields: \"%.60s\"", where, left);
-			left_len = (size_t)(blank - left);
-			right = blank + 1;
-		} else {
-			left = json_string_value(json_array_get(value, 0));
-			right = json_string_value(json_array_get(value, 1));
-			if (left == NULL || right == NULL || json_array_size(value) != 2)
-				return tok_fail(err, "%s: expected two strings", where);
-			left_len = strlen(left);
-		}
-		if (!tok_json_merge(m, x, where, left, left_len, right, strlen(right), err))
-			return false;
+		if (!tok_json_string(t, &part[0]))
+			return true;
+		blank = memchr(part[0].p, ' ', part[0].len);
+		if (blank == NULL || strchr(blank + 1, ' ') != NULL)
+			return tok_fail(err, "%s %u: expected two fields: \"%.60s\"", where, number,
+				part[0].p);
+		*g = tok_json_join(
+			part[0].p, (size_t)(blank - part[0].p), blank + 1, strlen(blank + 1));
+		return true;
 	}
-	return true;
+	if (*t->p == '[') {
+		t->p++;
+		while (n < 3 && tok_json_next(t, ']', &first) && *t->p == '"' &&
+			tok_json_string(t, &part[n]))
+			n++;
+		if (n == 2 && t->why == NULL && t->p[-1] == ']')
+			*g = tok_json_join(part[0].p, part[0].len, part[1].p, part[1].len);
+		else
+			n = 0;
+	}
+	return n == 2 || t->why != NULL ||
+	       tok_fail(err, "%s %u: expected two strings", where, number);
 }
 
 static bool
-read_model(const char *file, json_t *root, struct tok_json_added *added, struct tok_model *m,
+read_merges(const struct tok_json_file *f, const struct tok_json_vocab *vocab, struct tok_model *m,
 	struct tok_error *err)
 {
-	json_t *model = json_object_get(root, "model"), *vocab = json_object_get(model, "vocab");
-	json_t *merges = json_object_get(model, "merges");
-	const size_t n = json_array_size(json_object_get(root, "added_tokens"));
-	struct tok_index x = {0};
-	bool ok;
+	struct tok_json_merge merge[TOK_JSON_MERGES];
+	struct tok_json_text t = {.p = f->merges};
+	char where[TOK_SHOWN_MAX + 32];
+	bool first = true, ok = true, more = true;
+	uint32_t done = 0;
+
+	snprintf(where, sizeof(where), "%s: merge", f->shown);
+	tok_json_open(&t, '[');
+	while (ok && more) {
+		uint32_t n = 0;
+
+		while (ok && n < TOK_JSON_MERGES &&
+			(more = tok_json_next(&t, ']', &first) && t.why == NULL)) {
+			ok = read_merge(where, done + n, &t, &merge[n], err);
+			more = t.why == NULL;
+			n += more;
+		}
+		if (done + n > TOK_MAX_IDS)
+			return tok_fail(err, "%s: model.merges is not a list of at most %u merges",
+				f->shown, TOK_MAX_IDS);
+		ok = ok && tok_json_merges(m, vocab, where, done, merge, n, err);
+		done += n;
+	}
+	return t.why == NULL ? ok : tok_json_fail(f->shown, f->text, &t, err);
+}
+
+static bool
+read_model(const struct tok_json_file *f, const struct tok_json_vocab *vocab,
+	struct tok_json_added *added, struct tok_model *m, struct tok_error *err)
+{
+	const size_t n = json_array_size(json_object_get(f->root, "added_tokens"));
+	const json_t *model = json_object_get(f->root, "model");
 
 	m->ignore_merges = json_is_true(json_object_get(model, "ignore_merges"));
+	if (f->merges == NULL)
+		return tok_fail(err, "%s: model.merges is not a list of at most %u merges",
+			f->shown, TOK_MAX_IDS);
+	return tok_json_added_read(f->shown, f->root, vocab, added, err) &&
+	       tok_json_tokens(
+		       f->shown, vocab, added, n, most_merges(f->merges, f->merges_end), m, err) &&
+	       tok_json_added_keep(added, n, m, err) &&
+	       (m->pretok != TOK_PRETOK_SENTENCEPIECE || tok_piece_characters(m, f->shown, err)) &&
+	       read_merges(f, vocab, m, err);
+}
 
-	if (!json_is_object(vocab))
-		return tok_fail(err, "%s: model.vocab is not an object of tokens to ids", file);
-	if (!json_is_array(merges) || json_array_size(merges) > TOK_MAX_IDS)
-		return tok_fail(err, "%s: model.merges is not a list of at most %u merges", file,
-			TOK_MAX_IDS);
-	ok = tok_json_added_read(file, root, vocab, added, err) &&
-	     tok_json_tokens(file, vocab, added, n, (uint32_t)json_array_size(merges), m, err) &&
-	     tok_json_added_keep(added, n, m, err) &&
-	     (m->pretok != TOK_PRETOK_SENTENCEPIECE || tok_piece_characters(m, file, err)) &&
-	     tok_index_init(&x, m, err);
-	for (uint32_t id = 0; ok && id < m->n_tokens; id++)
-		tok_index_add(&x, id); /* keys of an object differ, so the bytes do too */
-	ok = ok && read_merges(file, merges, m, &x, err);
-	tok_index_free(&x);
+/* Read a model whose vocabulary is an object. */
+static bool
+read_object(const struct tok_json_file *f, bool wordpiece, struct tok_json_added *added,
+	struct tok_model *m, struct tok_error *err)
+{
+	const uint32_t most = wordpiece ? TOK_MAX_TOKEN_BYTES : 2 * TOK_MAX_TOKEN_BYTES;
+	struct tok_json_vocab vocab = {0};
+	bool ok;
+
+	if (f->vocab == NULL)
+		return tok_fail(err, "%s: model.vocab is not an object of tokens to ids", f->shown);
+	ok = tok_json_vocab_read(&vocab, f->shown, f->text, f->vocab, most, NULL, err) &&
+	     (wordpiece ? tok_json_bert_read(f, &vocab, added, m, err)
+			: read_model(f, &vocab, added, m, err));
+	tok_json_vocab_free(&vocab);
 	return ok;
 }
 
 static bool
-load(const char *path, json_t *root, struct tok_model *m, struct tok_error *err)
+load(const char *path, const struct tok_json_file *f, struct tok_model *m, struct tok_error *err)
 {
-	const char *file = tok_shown_path(path);
-	json_t *list = json_object_get(root, "added_tokens");
+	const char *file = f->shown;
+	json_t *root = f->root, *list = json_object_get(root, "added_tokens");
 	struct tok_json_added *added = NULL;
 	const bool wordpiece = tok_json_is_bert(root), unigram = tok_json_is_unigram(root);
 	bool ok;
@@ -146,9 +196,8 @@ load(const char *path, json_t *root, struct tok_model *m, struct tok_error *err)
 		ok = added != NULL || tok_fail(err, "out of memory");
 	}
 	if (ok)
-		ok = wordpiece ? tok_json_bert_read(file, root, added, m, err)
-		     : unigram ? tok_json_unigram_read(path, root, added, m, err)
-			       : read_model(file, root, added, m, err);
+		ok = unigram ? tok_json_unigram_read(path, root, added, m, err)
+			     : read_object(f, wordpiece, added, m, err);
 	ok = ok && tok_json_shape(file, root, m, err);
 	free(added);
 	return ok;
@@ -157,15 +206,15 @@ load(const char *path, json_t *root, struct tok_model *m, struct tok_error *err)
 bool
 tok_load_tokenizer_json(const char *path, struct tok_model *m, struct tok_error *err)
 {
-	const char *file = tok_shown_path(path);
-	json_t *root = tok_json_read(path, err);
+	struct tok_json_file f;
 	bool ok;
 
 	*m = (struct tok_model){0};
-	if (root == NULL)
+	if (!tok_json_open_file(&f, path, err))
 		return false;
-	ok = tok_is_tekken(root) ? tok_load_tekken(file, root, m, err) : load(path, root, m, err);
-	json_decref(root);
+	ok = tok_is_tekken(f.root) ? tok_load_tekken(f.shown, f.root, m, err)
+				   : load(path, &f, m, err);
+	tok_json_close_file(&f);
 	if (!ok)
 		tok_model_free(m);
 	return ok;

@@ -283,37 +283,30 @@ tok_json_unigram_check(const char *file, json_t *root, struct tok_model *m, stru
 
 /* ---- model ---- */
 
-/* Index the list of tokens by text. On error NULL, and fills in *err. */
-static json_t *
-index_vocab(const char *file, const json_t *list, size_t *bytes, struct tok_error *err)
+/* Index the list of tokens by text. */
+static bool
+index_vocab(
+	const char *file, const json_t *list, struct tok_json_vocab *vocab, struct tok_error *err)
 {
-	json_t *vocab = json_object(), *pair;
+	const json_t *pair;
 	size_t id;
 
 	json_array_foreach (list, id, pair) {
 		const json_t *text = json_array_get(pair, 0);
-		const char *key = json_string_value(text);
-		bool ok = vocab != NULL || tok_fail(err, "out of memory");
+		const struct tok_json_entry e = {
+			json_string_value(text), (uint32_t)json_string_length(text), (uint32_t)id};
 
-		if (ok && (key == NULL || key[0] == '\0' || json_array_size(pair) != 2))
-			ok = tok_fail(err,
+		if (e.len == 0 || json_array_size(pair) != 2)
+			return tok_fail(err,
 				"%s: model.vocab[%zu]: expected a text that is not empty, and a score",
 				file, id);
-		if (ok && json_string_length(text) > TOK_MAX_TOKEN_BYTES)
-			ok = tok_fail(err, "%s: token %zu has %zu bytes, the limit is %u", file, id,
-				json_string_length(text), TOK_MAX_TOKEN_BYTES);
-		if (ok && json_object_get(vocab, key) != NULL)
-			ok = tok_fail(
-				err, "%s: token \"%.60s\" occurs twice: remove one", file, key);
-		if (ok && json_object_set_new(vocab, key, json_integer((json_int_t)id)) != 0)
-			ok = tok_fail(err, "out of memory");
-		if (!ok) {
-			json_decref(vocab);
-			return NULL;
-		}
-		*bytes += json_string_length(text);
+		if (e.len > TOK_MAX_TOKEN_BYTES)
+			return tok_fail(err, "%s: token %zu has %u bytes, the limit is %u", file,
+				id, e.len, TOK_MAX_TOKEN_BYTES);
+		if (!tok_json_vocab_add(vocab, file, e, err))
+			return false;
 	}
-	return vocab;
+	return tok_json_vocab_index(vocab, file, err);
 }
 
 /*
@@ -339,14 +332,14 @@ put_piece(struct tok_model *m, uint32_t id, const char *text)
 }
 
 static bool
-put_added(const char *file, const json_t *vocab, const struct tok_json_added *added, size_t n,
-	struct tok_model *m, struct tok_error *err)
+put_added(const char *file, const struct tok_json_vocab *vocab, const struct tok_json_added *added,
+	size_t n, struct tok_model *m, struct tok_error *err)
 {
 	for (size_t i = 0; i < n; i++) {
 		const uint8_t *text = (const uint8_t *)added[i].text;
 		struct tok_model_token *t = &m->token[added[i].id];
 
-		if (json_object_get(vocab, added[i].text) == NULL) {
+		if (tok_json_vocab_find(vocab, added[i].text, strlen(added[i].text)) == NULL) {
 			if (t->len != 0)
 				return tok_fail(err,
 					"%s: id %u has two tokens, one of them \"%.60s\"", file,
@@ -378,14 +371,13 @@ read_options(
 }
 
 static bool
-read_tokens(const char *path, const json_t *list, const json_t *vocab,
-	const struct tok_json_added *added, size_t n_added, size_t bytes, struct tok_model *m,
+read_tokens(const char *path, const struct tok_json_vocab *vocab,
+	const struct tok_json_added *added, size_t n_added, struct tok_model *m,
 	struct tok_error *err)
 {
 	const char *file = tok_shown_path(path);
-	uint32_t n_ids = (uint32_t)json_array_size(list);
-	const json_t *pair;
-	size_t id;
+	uint32_t n_ids = vocab->n;
+	size_t bytes = vocab->bytes;
 
 	for (size_t i = 0; i < n_added; i++) {
 		n_ids = added[i].id >= n_ids ? added[i].id + 1 : n_ids;
@@ -396,13 +388,13 @@ read_tokens(const char *path, const json_t *list, const json_t *vocab,
 	m->unigram.score = calloc(n_ids, sizeof(*m->unigram.score));
 	if (m->unigram.score == NULL)
 		return tok_fail(err, "out of memory for %u scores", n_ids);
-	json_array_foreach (list, id, pair)
-		put_piece(m, (uint32_t)id, json_string_value(json_array_get(pair, 0)));
+	for (uint32_t i = 0; i < vocab->n; i++)
+		put_piece(m, i, vocab->entry[i].text);
 	if (m->token[m->unigram.unk].outside)
 		return tok_fail(err, "%s: the unknown token has a blank: not implemented", file);
 	return put_added(file, vocab, added, n_added, m, err) &&
 	       tok_json_added_keep(added, n_added, m, err) &&
-	       tok_json_scores(path, m->unigram.score, (uint32_t)json_array_size(list), err);
+	       tok_json_scores(path, m->unigram.score, vocab->n, err);
 }
 
 bool
@@ -412,21 +404,17 @@ tok_json_unigram_read(const char *path, json_t *root, struct tok_json_added *add
 	const char *file = tok_shown_path(path);
 	json_t *model = json_object_get(root, "model"), *list = json_object_get(model, "vocab");
 	const size_t n = json_array_size(list);
-	json_t *vocab;
-	size_t bytes = 0;
+	struct tok_json_vocab vocab = {0};
 	bool ok;
 
 	m->kind = TOK_KIND_UNIGRAM;
 	if (!json_is_array(list) || n == 0 || n > TOK_MAX_IDS)
 		return tok_fail(
 			err, "%s: model.vocab is not a list of 1 to %u tokens", file, TOK_MAX_IDS);
-	vocab = index_vocab(file, list, &bytes, err);
-	if (vocab == NULL)
-		return false;
-	ok = read_options(file, model, n, m, err) &&
-	     tok_json_added_read(file, root, vocab, added, err) &&
-	     read_tokens(path, list, vocab, added,
-		     json_array_size(json_object_get(root, "added_tokens")), bytes, m, err);
-	json_decref(vocab);
+	ok = index_vocab(file, list, &vocab, err) && read_options(file, model, n, m, err) &&
+	     tok_json_added_read(file, root, &vocab, added, err) &&
+	     read_tokens(path, &vocab, added,
+		     json_array_size(json_object_get(root, "added_tokens")), m, err);
+	tok_json_vocab_free(&vocab);
 	return ok;
 }

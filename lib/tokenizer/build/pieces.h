@@ -44,7 +44,7 @@ void tok_piece_put(struct tok_model *m, uint32_t id, const char *text, size_t le
 bool tok_piece_characters(struct tok_model *m, const char *file, struct tok_error *err);
 
 /*
- * Build the tables `cat`, `joins` and `cuts` from the ranks and words. From then on `ext` has no more ids
- * of parts of characters.
+ * Build the tables `cat`, `joins` and `cuts` from the ranks and words. From then on `ext` has no
+ * more ids of parts of characters.
  */
 bool tok_pieces_build(struct tok_vocab *v, struct tok_error *err);

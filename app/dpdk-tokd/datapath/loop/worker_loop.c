@@ -105,7 +105,8 @@ tokd_worker_turn(struct tokd_worker *w)
 
 	atomic_store_explicit(&w->turn, atomic_load_explicit(&w->turn, memory_order_relaxed) + 1,
 		memory_order_release);
-	/* The clock is read once per burst: a turn lasts from its first burst to the next turn's. */
+	/* The clock is read once per burst: a turn lasts from its first burst to the next turn's.
+	 */
 	w->counter[w->turn_kind] += now - w->t_burst;
 	w->t_burst = now;
 	w->stopping = atomic_load_explicit(w->stop, memory_order_relaxed);

@@ -135,7 +135,7 @@ struct tokd_streams {
 	uint32_t n_awaited;
 	_Atomic uint32_t n_open;	     /* written by the worker, read by the control thread */
 	uint64_t open_ticks, finished_ticks; /* time limits in TSC ticks */
-	uint32_t n;		    /* may be open; there is one more (tokd_stream_make_ready) */
+	uint32_t n; /* may be open; there is one more (tokd_stream_make_ready) */
 	struct tokd_stream *stream;
 	/* For the sink: hashed by serial, with a secret. */
 	struct tokd_stream_bucket *by_serial;

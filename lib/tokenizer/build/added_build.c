@@ -2,6 +2,7 @@
 /* Build the sets of added tokens (added.h) from a model. Set-up only. */
 #include <stdlib.h>
 
+#include "isa/kernels.h"
 #include "parts.h"
 #include "normalize/added.h"
 #include "normalize/nfc.h"

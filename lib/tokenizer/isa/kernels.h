@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include "tables/added_set.h"
 #include "tok.h"
 
 struct tok_block;
@@ -26,10 +27,6 @@ typedef uint32_t tok_scan_kernel(struct tok_pretok_scan *scan, size_t *start);
  * fewer, but whole characters. What follows is for tok_utf8_scan.
  */
 typedef size_t tok_utf8_kernel(const uint8_t *p, size_t n);
-
-/* Number of bytes at the front of p[0 .. n) that are none of the few. */
-#define TOK_SKIP_BYTES 8
-typedef size_t tok_skip_kernel(const uint8_t few[TOK_SKIP_BYTES], const uint8_t *p, size_t n);
 
 /*
  * Find the first n pretokens of a block, which lie in the text [p, end), in the table of short

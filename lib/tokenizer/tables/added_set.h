@@ -2,8 +2,11 @@
 /* The tables of a set of added tokens (added.h). */
 #pragma once
 
-#include "isa/kernels.h"
 #include "longest.h"
+
+/* Number of bytes at the front of p[0 .. n) that are none of the few; a kernel (isa/kernels.h). */
+#define TOK_SKIP_BYTES 8
+typedef size_t tok_skip_kernel(const uint8_t few[TOK_SKIP_BYTES], const uint8_t *p, size_t n);
 
 struct tok_added_token {
 	uint32_t id;

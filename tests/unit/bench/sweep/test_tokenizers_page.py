@@ -33,6 +33,7 @@ def page(tmp_path, monkeypatch) -> str:
     loader = SourceFileLoader("page", str(ROOT / "tools" / "gen" / "tokenizers"))
     module = module_from_spec(spec_from_loader("page", loader))
     monkeypatch.setattr("sys.dont_write_bytecode", True)
+    monkeypatch.syspath_prepend(ROOT / "tools" / "gen")
     loader.exec_module(module)
     monkeypatch.setattr(module, "PAGE", tmp_path / "page.md")
     monkeypatch.setattr(module, "PLOT", tmp_path / "plot.svg")

@@ -68,6 +68,8 @@ skip_white(const struct window *w, size_t from, size_t end)
 	return from;
 }
 
+#define BLOCK_MIN 16 /* bytes: fewer are looked at one by one */
+
 /* Number of bytes at p that no token begins with. */
 static size_t
 skip_others(const struct tok_added *set, const uint8_t *p, size_t n)
@@ -75,7 +77,7 @@ skip_others(const struct tok_added *set, const uint8_t *p, size_t n)
 	const uint64_t *first = set->trie.node[TOK_LONGEST_GO_ON].child;
 	size_t at = 0;
 
-	if (set->skip != NULL)
+	if (set->skip != NULL && n >= BLOCK_MIN)
 		return set->skip(set->first, p, n);
 	while (at < n && !(first[p[at] >> 6] >> (p[at] & 63) & 1))
 		at++;

@@ -68,7 +68,7 @@ def test_each_cell_stands_beside_the_fastest_peer(page):
 def test_what_is_lost_and_what_is_not_there_is_told(page):
     assert "| C call | first | 1 | 0 | 1 | 1 (x2.5) | 2.75 / 2.75 / 2.75 |" in page
     assert "| C call | again | 1 | 1 | 0 | 0 (x2.0) | 0.62 / 0.62 / 0.62 |" in page
-    assert "2 cells are lost" in page and "- x0.60 libtok-python: gpt2, code" in page
+    assert "Lost: 2." in page and "- x0.60 libtok-python: gpt2, code" in page
     assert "equalled them; wrong ids, and so no times, had y (1 cells)." in page
     assert "tokenize, gpt2, code, y: refused: text 1: wrong ids" in page
     assert "| x | gpt2 | not for it |" in page and "- XLM-R: no file" in page

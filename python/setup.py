@@ -12,8 +12,8 @@ from setuptools import Extension, setup
 
 HERE = Path(__file__).resolve().parent
 NATIVE = Path("dpdk_tokd", "_native")
-LIB = Path("..", "lib")
-INCLUDE = Path("..", "include")
+LIB = Path("lib")  # a link in a clone, a copy in an sdist: MANIFEST.in
+INCLUDE = Path("include")
 
 os.chdir(HERE)  # sources are named relative to this file
 for folder in (LIB, INCLUDE):
@@ -58,7 +58,7 @@ def for_cpu() -> list[str]:
 
 def version() -> str:
     """The one in meson.build."""
-    found = re.search(r"^  version: '([^']+)'", Path("..", "meson.build").read_text(), re.MULTILINE)
+    found = re.search(r"^  version: '([^']+)'", Path("meson.build").read_text(), re.MULTILINE)
     if found is None:
         raise SystemExit("dpdk-tokd: no version: '…' in meson.build")
     return found[1]

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "test.h"
-#include "build/crc32.h"
+#include "tables/crc32.h"
 #include "compiled/compiled.h"
 #include "fuzz.h"
 #include "build/model_make.h"

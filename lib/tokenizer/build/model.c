@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "crc32.h"
 #include "model_make.h"
+#include "tables/crc32.h"
 #include "unicode/utf8.h"
 
 void

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "normalize/added.h"
-#include "build/crc32.h"
+#include "tables/crc32.h"
 #include "build/parts.h"
 #include "compiled.h"
 #include "build/model_make.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The checksum of a compiled vocabulary's tables. Set-up only. */
-#include "build/crc32.h"
+#include "tables/crc32.h"
 #include "compiled.h"
 
 #define LANES 16u

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "unicode/bert_tables.h"
-#include "build/crc32.h"
+#include "tables/crc32.h"
 #include "compiled.h"
 #include "unicode/grapheme.h"
 #include "build/model_make.h"

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "build/crc32.h"
+#include "tables/crc32.h"
 #include "compiled/compiled.h"
 #include "../../../app/tokd-load/dice.h"
 #include "fixture.h"

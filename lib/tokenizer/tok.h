@@ -140,6 +140,15 @@ const uint8_t *tok_vocab_token(const struct tok_vocab *v, uint32_t id, uint32_t 
 /* Ids of special tokens in ascending order; *n is their number. Owned by the vocabulary. */
 const uint32_t *tok_vocab_specials(const struct tok_vocab *v, uint32_t *n);
 
+/* An added token that encoding recognises in text, with the flags of a tokenizer.json. */
+struct tok_added_info {
+	uint32_t id;
+	bool special, single_word, lstrip, rstrip, normalized;
+};
+/* Added token number i, in no particular order; one may have several numbers. False: there are no
+ * more. */
+bool tok_vocab_added(const struct tok_vocab *v, uint32_t i, struct tok_added_info *out);
+
 /*
  * A cache of the ids of pretokens seen before. It has a fixed size and belongs to one thread.
  * `entries` is rounded up to a power of two; 0: the default. NULL if memory allocation fails.

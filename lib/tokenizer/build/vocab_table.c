@@ -157,3 +157,27 @@ tok_vocab_specials(const struct tok_vocab *v, uint32_t *n)
 	*n = v->info.n_special;
 	return v->special;
 }
+
+bool
+tok_vocab_added(const struct tok_vocab *v, uint32_t i, struct tok_added_info *out)
+{
+	const struct tok_added *set = &v->added[TOK_ADDED_TEXT_SET];
+	uint32_t what;
+
+	if (i >= set->n) {
+		i -= set->n;
+		set = &v->added[TOK_ADDED_NORMAL_SET];
+	}
+	if (i >= set->n)
+		return false;
+	what = set->token[i].what;
+	*out = (struct tok_added_info){
+		.id = set->token[i].id,
+		.special = what & TOK_ADDED_SPECIAL,
+		.single_word = what & TOK_ADDED_SINGLE_WORD,
+		.lstrip = what & TOK_ADDED_LSTRIP,
+		.rstrip = what & TOK_ADDED_RSTRIP,
+		.normalized = what & TOK_ADDED_NORMALIZED,
+	};
+	return true;
+}

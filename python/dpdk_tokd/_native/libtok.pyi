@@ -36,6 +36,14 @@ class ShapeDict(TypedDict):
     truncation: TruncationDict | None
     padding: PaddingDict | None
 
+class AddedDict(TypedDict):
+    id: int
+    single_word: bool
+    lstrip: bool
+    rstrip: bool
+    normalized: bool
+    special: bool
+
 class VocabInfoDict(TypedDict):
     name: str
     path: str
@@ -104,6 +112,7 @@ class Vocab:
     def _describe(self) -> VocabInfoDict: ...
     def _shape(self) -> ShapeDict: ...
     def _specials(self) -> Ids: ...
+    def _added(self) -> list[AddedDict]: ...
     def _encode_texts(
         self,
         texts: Iterable[str | Buffer],

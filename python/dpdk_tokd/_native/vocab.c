@@ -188,6 +188,26 @@ vocab_specials(PyObject *self, PyObject *unused)
 	return ids_copy(ids, n);
 }
 
+static PyObject *
+vocab_added(PyObject *self, PyObject *unused)
+{
+	PyObject *list = PyList_New(0), *flags;
+	struct tok_added_info a;
+
+	for (uint32_t i = 0; list != NULL; i++) {
+		if (!tok_vocab_added(((struct vocab *)self)->vocab, i, &a))
+			break;
+		flags = Py_BuildValue("{s:I,s:N,s:N,s:N,s:N,s:N}", "id", a.id, "single_word",
+			PyBool_FromLong(a.single_word), "lstrip", PyBool_FromLong(a.lstrip),
+			"rstrip", PyBool_FromLong(a.rstrip), "normalized",
+			PyBool_FromLong(a.normalized), "special", PyBool_FromLong(a.special));
+		if (flags == NULL || PyList_Append(list, flags) < 0)
+			Py_CLEAR(list);
+		Py_XDECREF(flags);
+	}
+	return list;
+}
+
 #define KEYWORDS "*, add_special_tokens=True, added_tokens=\"plain\""
 
 static PyMethodDef vocab_methods[] = {
@@ -195,6 +215,7 @@ static PyMethodDef vocab_methods[] = {
 	{"id_to_token", vocab_token, METH_O,
 		"id_to_token($self, id, /)\n--\n\nBytes of one id, or None if there is none."},
 	{"_shape", vocab_shape, METH_NOARGS, "Template, truncation and padding, as a dict."},
+	{"_added", vocab_added, METH_NOARGS, "Ids and flags of added tokens, as a list of dicts."},
 	{"_specials", vocab_specials, METH_NOARGS, "Special ids, rising, as an array."},
 	{"encode", (PyCFunction)(void (*)(void))vocab_encode, METH_FASTCALL | METH_KEYWORDS,
 		"encode($self, text, " KEYWORDS ", truncation=None, truncation_side=None, "

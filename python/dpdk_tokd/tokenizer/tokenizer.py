@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # which take longer to import than the rest
 
     import numpy.typing as npt
 
+    from ..hf import HFTokenizer
     from ..tiktoken import Encoding
 
 IdsLike: TypeAlias = "Sequence[int] | npt.NDArray[np.integer]"
@@ -373,6 +374,10 @@ class Tokenizer(libtok.Vocab):
     @property
     def info(self) -> VocabInfo:
         return self._info
+
+    def as_hf(self) -> HFTokenizer:
+        """This tokenizer with the interface of `tokenizers`: `dpdk_tokd.as_hf`."""
+        return cast("HFTokenizer", import_module("dpdk_tokd.hf").as_hf(self))
 
     def as_tiktoken(self) -> Encoding:
         """This tokenizer with the interface of `tiktoken`: `dpdk_tokd.as_tiktoken`."""

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         RingRefused,
         TokenRange,
     )
+    from .tiktoken import as_tiktoken
     from .wire import Reason
 
 # Imported when they are first used: together they take several times as long as the tokenizer.
@@ -57,6 +58,7 @@ _LATER = {
     "TokdError": ".client",
     "TokenRange": ".ring",
     "as_hf": ".hf",
+    "as_tiktoken": ".tiktoken",
     "patch_transformers": ".hf",
     "unpatch_transformers": ".hf",
 }
@@ -87,6 +89,7 @@ __all__ = [
     "Truncation",
     "VocabInfo",
     "as_hf",
+    "as_tiktoken",
     "patch_transformers",
     "unpatch_transformers",
 ]

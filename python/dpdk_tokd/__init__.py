@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .client.aio import AsyncClient
     from .embeddings import Embedding, EmbeddingReader, EmbeddingStatus
     from .hf import as_hf, patch_transformers, unpatch_transformers
+    from .pipeline import Pipeline
     from .ring import (
         CutStream,
         Lost,
@@ -47,6 +48,7 @@ _LATER = {
     "EmbeddingReader": ".embeddings",
     "EmbeddingStatus": ".embeddings",
     "Lost": ".ring",
+    "Pipeline": ".pipeline",
     "Reason": ".wire",
     "Restart": ".ring",
     "RingDropped": ".ring",
@@ -72,6 +74,7 @@ __all__ = [
     "Lost",
     "Padded",
     "Padding",
+    "Pipeline",
     "Reason",
     "Restart",
     "RingDropped",

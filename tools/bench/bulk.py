@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 DATA = Path.home() / ".local/share/dpdk-tokd"
 
-SMALL = 10  # tokenizers encodes this share of the text: it takes long enough
+SMALL = 100  # tokenizers encodes this share of the text: it takes long enough
 
 GIGATOKEN = """
 import sys, awkward as ak, gigatoken as gt, numpy as np

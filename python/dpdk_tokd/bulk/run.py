@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -65,14 +65,13 @@ def encode_files(
     field: str = "text",
     separator: str | None = None,
     append: str | int | None = None,
-    add_special_tokens: bool = True,
-    added_tokens: Literal["plain", "text", "all"] = "plain",
     jobs: int | None = None,
     progress: Callable[[Totals], None] | None = None,
+    **options: Any,
 ) -> Totals:
     """Encode the documents of files, in order, to `out`.
 
-    vocab, add_special_tokens, added_tokens: as `Tokenizer.load` and `encode` take them.
+    vocab: as `Tokenizer.load` takes it. options: of `Tokenizer.stream`, such as add_special_tokens.
     to: "bin": OUT.bin and OUT.idx, as Megatron-LM reads them; "parquet", "arrow": parts in the
     folder OUT. kind: "text", "json" (JSON lines) or "parquet"; None: by the ending of each name.
     field: of JSON lines, or column of Parquet. separator: ends a document of a text file; None:
@@ -86,7 +85,6 @@ def encode_files(
     source = Source(kind, field, separator.encode() if separator is not None else None)
     if separator == "":
         raise BulkError("separator: empty: give text, or nothing for a document per file")
-    options = {"add_special_tokens": add_special_tokens, "added_tokens": added_tokens}
     job = _Job(tokenizer, source, _id_of(tokenizer, append), options)
     paths = [os.fspath(path) for path in inputs]
     sizes = [_size(path) for path in paths]
@@ -99,8 +97,7 @@ def encode_files(
         "field": field,
         "separator": separator,
         "append": job.append,
-        "add_special_tokens": add_special_tokens,
-        "added_tokens": added_tokens,
+        "options": options,
     }
     manifest = _Manifest(Path(out), begun, sum(sizes))
     if manifest.totals.done:

@@ -14,7 +14,7 @@ from typing import IO, Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 
-from ..tokenizer.batch import LENGTH_MAX, Ids
+from ..tokenizer.batch import LENGTH_MAX, Batch, Ids
 from .errors import BulkError, pyarrow
 
 Lengths: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
@@ -188,8 +188,7 @@ class PartSink:
             self._file = self._path(self._parts).with_suffix(".part").open("wb")
             make = pa.parquet.ParquetWriter if self._to == "parquet" else pa.ipc.new_stream
             self._writer = make(self._file, self._schema)
-        ends = np.concatenate(([0], np.cumsum(lengths)), dtype=np.int32)
-        rows = pa.ListArray.from_arrays(pa.array(ends), pa.array(ids.view(np.int32)))
+        rows = Batch(ids, np.concatenate(([0], np.cumsum(lengths)))).to_arrow()
         self._writer.write_batch(pa.record_batch([rows], self._schema))
         self._ids += len(ids)
 

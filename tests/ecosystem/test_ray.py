@@ -108,7 +108,7 @@ def map_dataset(folder: str, vocab: str, kill: str, processes: int) -> Any:
         if kill and os.path.exists(kill) and rows["id"][0] > ROWS // 2:
             os.unlink(kill)
             os.kill(os.getpid(), signal.SIGKILL)
-        return {"input_ids": tok.encode_batch(rows["text"], threads=1).to_arrow()}
+        return {"input_ids": tok.encode_batch(rows["text"], threads=1).tolist()}
 
     cache = f"{folder}-cache"
     given = datasets.load_dataset("parquet", data_dir=folder, split="train", cache_dir=cache)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import pty
+import re
 import signal
 import struct
 import subprocess
@@ -155,6 +157,7 @@ sys.exit(cli.main(sys.argv[1:]))
 
 @pytest.mark.slow
 def test_killed_at_any_time_and_run_again_gives_the_same_files(gpt2_file, tmp_path, texts):
+    """Or interrupted from the keyboard."""
     source = json_lines(tmp_path / "in.jsonl", texts * 20)
     arguments = ["encode", str(gpt2_file), source, "--append-eos", EOS, "-j", "2", "-o"]
     program = [sys.executable, "-c", SLOW, *arguments]
@@ -166,7 +169,7 @@ def test_killed_at_any_time_and_run_again_gives_the_same_files(gpt2_file, tmp_pa
             assert process.wait(at) == 0
             break
         except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
+            process.send_signal(signal.SIGKILL if kills % 2 else signal.SIGINT)
             process.wait()
             kills += 1
             at += 0.05  # later each time, so that the next goes further
@@ -205,6 +208,15 @@ def test_other_options_do_not_continue_a_run(gpt2_file, tmp_path, texts):
     bulk.encode_files(str(gpt2_file), [source], tmp_path / "out")
     with pytest.raises(bulk.BulkError, match=r"out.manifest.json: was begun with .* \(append\)"):
         bulk.encode_files(str(gpt2_file), [source], tmp_path / "out", append=EOS)
+
+
+def test_progress_is_shown_on_a_terminal(gpt2_file, tmp_path):
+    (tmp_path / "in.txt").write_text("Hello")
+    ours, theirs = pty.openpty()
+    program = command(gpt2_file, tmp_path / "in.txt", "-o", tmp_path / "out")
+    subprocess.run(program, stderr=theirs, check=True, timeout=60)
+    shown = os.read(ours, 1000).decode()
+    assert re.search(r"1 documents, 0 of 0 MB, [\d.]+ MB/s, [\d.]+ M ids/s, \d+ s\r?\n$", shown)
 
 
 # ---- errors ----

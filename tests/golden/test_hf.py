@@ -16,6 +16,7 @@ from test_families import FETCHED, SHARED, tokenizers
 
 hf = pytest.importorskip("dpdk_tokd.hf", reason="pip install ./python")
 
+FAMILIES = ["gpt2", "cl100k", "llama3", "qwen3", "deepseek", "gemma3", "bert", "t5", "umt5", "xlmr"]
 FIELDS = [
     "ids",
     "type_ids",
@@ -29,7 +30,7 @@ FIELDS = [
 ]
 
 
-@pytest.fixture(scope="module", params=["gpt2", "bert", "llama3", "gemma3", "t5", "xlmr"])
+@pytest.fixture(scope="module", params=FAMILIES)
 def both(request):
     path, packed = FETCHED / f"{request.param}.json", SHARED / f"{request.param}.json.xz"
     if not path.exists() and not packed.exists():

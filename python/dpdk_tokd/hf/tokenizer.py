@@ -11,11 +11,13 @@ from dataclasses import asdict
 from functools import cached_property
 from operator import index
 from typing import Any, cast
+from unicodedata import is_normalized
 
 import numpy as np
 import numpy.typing as npt
 
 from ..tokenizer import Tokenizer
+from . import nfc
 from .decoders import Json, decoder, errors_of
 from .documents import complete, document_of
 from .encoding import Direction, Encoding, Offset, Part
@@ -54,8 +56,11 @@ class Text:
             )
             for i, (piece, id) in enumerate(zip(pieces, self.ids, strict=True)):
                 if id in as_text:
-                    begin, end = self.offsets[i]
-                    found[i] = piece[begin:end]
+                    shown = piece[slice(*self.offsets[i])]
+                    added = self._owner._added.get(id)
+                    # Its place may be that of other characters, where the normalizer dropped some.
+                    if added is None or added["normalized"] or added["content"] in shown:
+                        found[i] = shown
         return found
 
     @cached_property
@@ -64,9 +69,28 @@ class Text:
         words: list[int | None] = []
         for i, (piece, ids) in enumerate(zip(self._pieces, self._ids, strict=True)):
             ranges, word = self._owner._tokenizer._spans(piece, ids, self._special)
-            offsets += _in_characters(piece, ranges)
+            found = _in_characters(piece, ranges)
+            if self._owner._tokenizer.info.normalizer == "nfc" and not is_normalized("NFC", piece):
+                found = self._of_form_c(piece, ids.tolist(), found)
+            offsets += found
             words += [i] * len(ids) if self._words else word.tolist()
         return offsets, words
+
+    def _of_form_c(self, text: str, ids: list[int], offsets: list[Offset]) -> list[Offset]:
+        """Offsets as the reference counts them, between added tokens."""
+        found: list[Offset] = []
+        first = begin = 0
+        for i in range(len(ids) + 1):
+            if i < len(ids) and ids[i] not in self._owner._added:
+                continue
+            end = offsets[i][0] if i < len(ids) else len(text)
+            tokens = [cast(bytes, self._owner._tokenizer.id_to_token(id)) for id in ids[first:i]]
+            of = nfc.offsets(text[begin:end], tokens, begin)
+            found += offsets[first:i] if of is None else of
+            if i < len(ids):
+                found.append(offsets[i])
+                first, begin = i + 1, offsets[i][1]
+        return found
 
     @property
     def offsets(self) -> list[Offset]:

@@ -64,6 +64,7 @@ void encoders_return(struct vocab *v, struct encoder *const *e, uint32_t n);
 struct how {
 	uint32_t flags;
 	struct batch_cut cut;
+	bool side; /* truncation_side was given */
 	bool offsets;
 	PyObject *text; /* borrowed, or NULL */
 };

@@ -148,6 +148,7 @@ take_one(struct how *h, const struct vocab *v, int key, PyObject *value)
 	case TRUNCATION:
 		return take_truncation(v->vocab, &h->cut.most, value);
 	case TRUNCATION_SIDE:
+		h->side = value != Py_None;
 		return take_side(&h->cut.left, value);
 	case RETURN_OFFSETS:
 		yes = PyObject_IsTrue(value);
@@ -176,6 +177,11 @@ how_take(struct how *h, const struct vocab *v, const char *call, int known, PyOb
 		}
 		if (!take_one(h, v, key, value[i]))
 			return false;
+	}
+	if (h->side && h->cut.most == SIZE_MAX) {
+		PyErr_SetString(PyExc_ValueError,
+			"truncation_side: nothing is truncated: give truncation as well");
+		return false;
 	}
 	h->cut = batch_cut_of(v->vocab, h->flags, h->cut.most, h->cut.left);
 	if (h->cut.n_before + h->cut.n_after <= h->cut.most)

@@ -210,7 +210,7 @@ static PyMethodDef vocab_methods[] = {
 		"truncation: at most so many ids (0 to 2**31 - 1), the template's with them; True:\n"
 		"as the file says.\n"
 		"truncation_side: which of the text's go; None: as the file says, else those on the\n"
-		"right.\n"
+		"right. A ValueError without truncation.\n"
 		"return_offsets: also which bytes of the text's UTF-8 each id stands for, uint64,\n"
 		"shape (n, 2): from the first up to the second, (0, 0) for ids of the template. A\n"
 		"token that is part of a character has that part alone; what a normalizer changed\n"

@@ -3,10 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from os import PathLike
 
 # What libtok reads, in the order of what says most; of a pair the first is what is loaded.
 CHOICES = (
@@ -23,7 +20,7 @@ def vocabulary_of(
     *,
     revision: str | None,
     token: str | bool | None,
-    cache_dir: str | Path | None,
+    cache_dir: str | PathLike[str] | None,
     local_files_only: bool,
 ) -> str:
     """Path of a vocabulary of the repository `name`, downloaded if it is not in the cache."""

@@ -16,8 +16,6 @@ from .batch import ID_MAX, LENGTH_MAX, Batch, Ids, Padded, Side, check_number, c
 from .hub import vocabulary_of
 
 if TYPE_CHECKING:  # which take longer to import than the rest
-    from pathlib import Path
-
     import numpy.typing as npt
 
 IdsLike: TypeAlias = "Sequence[int] | npt.NDArray[np.integer]"
@@ -140,15 +138,16 @@ class Tokenizer(libtok.Vocab):
     @classmethod
     def load(
         cls,
-        name_or_path: str,
+        name_or_path: str | os.PathLike[str],
         *,
         strict_utf8: bool = False,
         pretokenizer: str | None = None,
-        search_path: str | None = None,
+        search_path: str | os.PathLike[str] | None = None,
         algo: str | None = None,
     ) -> Tokenizer:
         """Load a vocabulary: a name (`gpt2`) or the path of a file in a format libtok reads.
 
+        A `pathlib.Path` is never a name.
         strict_utf8: text that is not UTF-8 is a ValueError; otherwise invalid bytes become U+FFFD,
         as in `bytes.decode("utf-8", "replace")`.
         pretokenizer: for a `.tiktoken` file with unknown content; "bert-cased" for a `vocab.txt` of
@@ -158,16 +157,20 @@ class Tokenizer(libtok.Vocab):
         algo: "exact" (the default), or "greedy": longest match within pretokens.
         ValueError names the file and what is wrong with it.
         """
-        return cls(name_or_path, pretokenizer, search_path, algo, strict_utf8)
+        path = os.fspath(name_or_path)
+        if path is not name_or_path:
+            path = os.path.join(os.curdir, path)  # as it is, where it begins with a slash
+        folders = None if search_path is None else os.fspath(search_path)
+        return cls(path, pretokenizer, folders, algo, strict_utf8)
 
     @classmethod
     def from_pretrained(
         cls,
-        name: str,
+        name: str | os.PathLike[str],
         *,
         revision: str | None = None,
         token: str | bool | None = None,
-        cache_dir: str | Path | None = None,
+        cache_dir: str | os.PathLike[str] | None = None,
         local_files_only: bool = False,
         strict_utf8: bool = False,
         pretokenizer: str | None = None,
@@ -177,17 +180,19 @@ class Tokenizer(libtok.Vocab):
 
         Takes the first of `tokenizer.json`, `vocab.json` with `merges.txt`, `vocab.txt`,
         `tekken.json`, `tokenizer.model`, through the cache of the package huggingface_hub.
-        revision: a branch, tag or commit. token: for a gated repository; None: that of the login.
+        revision: a branch, tag or commit; a folder has none. token: for a gated repository; None: that of the login.
         local_files_only: the cache only, no network.
         Other arguments are those of `load`, as are its errors. ImportError: huggingface_hub is not
         installed (`pip install dpdk-tokd[hub]`); FileNotFoundError: there is no such file;
         and the errors of huggingface_hub.
         """
         if os.path.isdir(name):
+            if revision is not None:
+                raise ValueError(f"revision: {os.fspath(name)} is a folder, which has no revisions")
             path = os.path.join(name, "")
         else:
             path = vocabulary_of(
-                name,
+                os.fspath(name),
                 revision=revision,
                 token=token,
                 cache_dir=cache_dir,
@@ -258,6 +263,15 @@ class Tokenizer(libtok.Vocab):
             check_number("pad_to_multiple_of", pad_to_multiple_of, LENGTH_MAX)
         if pad_id is not None:
             check_number("pad_id", pad_id, ID_MAX)
+        if padding is False:
+            given = {
+                "padding_side": side,
+                "pad_to_multiple_of": pad_to_multiple_of,
+                "pad_id": pad_id,
+            }
+            for argument, value in given.items():
+                if value is not None:
+                    raise ValueError(f"{argument}: nothing is padded: give padding as well")
         length = self._length(padding)
         ids, splits = self._encode_texts(
             texts,

@@ -12,7 +12,7 @@ dpdk_tokd = pytest.importorskip("dpdk_tokd", reason="pip install ./python")
 
 @pytest.fixture(scope="module")
 def reference(gpt2, gpt2_reference):
-    ids = {gpt2.decode([i]): i for i in range(gpt2.vocab_size) if i != 50256}
+    ids = {gpt2.decode_bytes([i]): i for i in range(gpt2.vocab_size) if i != 50256}
     longest = max(map(len, ids))
     letters = {c: b for b, c in byte_letters()}
 

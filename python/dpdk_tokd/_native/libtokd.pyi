@@ -4,7 +4,7 @@
 from os import PathLike
 from typing import Generic, Self, TypeVar, final
 
-from ..tokenizer.tokenizer import Text
+from ..tokenizer.stream import Text
 
 OK: int
 E_REFUSED: int

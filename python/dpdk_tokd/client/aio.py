@@ -12,7 +12,7 @@ from typing import Self
 from .. import wire
 from .._native import libtokd as native
 from ..tokenizer.batch import Ids
-from ..tokenizer.tokenizer import Text
+from ..tokenizer.stream import Text
 from .errors import array_of, check, opened
 
 IN_FLIGHT = 256

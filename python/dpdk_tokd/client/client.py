@@ -9,7 +9,7 @@ from .. import wire
 from .._closing import Closing
 from .._native import libtokd as native
 from ..tokenizer.batch import Ids
-from ..tokenizer.tokenizer import Text
+from ..tokenizer.stream import Text
 from .errors import array_of, check, opened
 
 IN_FLIGHT = 64

@@ -194,7 +194,7 @@ class HFTokenizer:
         inputs = [_sequences(one, is_pretokenized, i) for i, one in enumerate(input)]
         flat = [piece for one in inputs for pieces in one for piece in pieces]
         batch = self._tokenizer.encode_batch(
-            flat, add_special_tokens=False, added_tokens=self._added_tokens
+            flat, add_special_tokens=False, tokens_in_text=self._tokens_in_text
         )
         found, at = [], 0
         for one in inputs:
@@ -471,8 +471,8 @@ class HFTokenizer:
         return self._loaded
 
     @property
-    def _added_tokens(self) -> Any:
-        return "plain" if self._special_as_text else "all"
+    def _tokens_in_text(self) -> Any:
+        return "not-special" if self._special_as_text else "all"
 
 
 _STRATEGIES: dict[str, Strategy] = {

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from os import PathLike
-
 # What libtok reads, in the order of what says most; of a pair the first is what is loaded.
 CHOICES = (
     ("tokenizer.json",),
@@ -20,7 +18,7 @@ def vocabulary_of(
     *,
     revision: str | None,
     token: str | bool | None,
-    cache_dir: str | PathLike[str] | None,
+    cache_dir: str | None,
     local_files_only: bool,
 ) -> str:
     """Path of a vocabulary of the repository `name`, downloaded if it is not in the cache."""

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from .._native import libtok
 from .batch import ID_MAX, LENGTH_MAX, Batch, Ids, Padded, Side, check_number, check_side
+from .config import Config, config_of
 from .decode import DecodeStream, IdsLike, ids_for, without
 from .hub import vocabulary_of
 from .info import Padding, Template, Truncation, VocabInfo
@@ -17,6 +18,8 @@ from .stream import Chunks, Stream, Text
 
 if TYPE_CHECKING:  # which takes longer to import than the rest
     import numpy.typing as npt
+
+    from .chat import Message
 
 ONE_TEXT = (str, bytes, bytearray, memoryview)
 
@@ -226,6 +229,8 @@ class Tokenizer(libtok.Vocab):
     def _pad_id(self) -> int:
         if self._padding is not None:
             return self._padding["id"]
+        if (id := self.pad_token_id) is not None:
+            return id
         for token in ("[PAD]", "<pad>"):
             if token in self.special_tokens:
                 return self.special_tokens[token]
@@ -273,6 +278,92 @@ class Tokenizer(libtok.Vocab):
         batch: Batch | Padded = self.encode_batch(text, **how)
         return batch
 
+    @overload
+    def apply_chat_template(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        documents: Sequence[Mapping[str, Any]] | None = None,
+        chat_template: str | None = None,
+        add_generation_prompt: bool = False,
+        continue_final_message: bool = False,
+        tokenize: Literal[True] = True,
+        special_in_messages: Literal["allow", "reject"] = "allow",
+        **variables: Any,
+    ) -> Ids: ...
+
+    @overload
+    def apply_chat_template(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        documents: Sequence[Mapping[str, Any]] | None = None,
+        chat_template: str | None = None,
+        add_generation_prompt: bool = False,
+        continue_final_message: bool = False,
+        tokenize: Literal[False],
+        special_in_messages: Literal["allow", "reject"] = "allow",
+        **variables: Any,
+    ) -> str: ...
+
+    def apply_chat_template(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        documents: Sequence[Mapping[str, Any]] | None = None,
+        chat_template: str | None = None,
+        add_generation_prompt: bool = False,
+        continue_final_message: bool = False,
+        tokenize: bool = True,
+        special_in_messages: Literal["allow", "reject"] = "allow",
+        **variables: Any,
+    ) -> Ids | str:
+        """Ids of a conversation, or with tokenize=False its text, as `transformers` makes them.
+
+        messages: dicts with "role" and "content". tools: JSON schemas. documents: dicts.
+        chat_template: a template, or the name of one of the vocabulary's; None: "tool_use" if there
+        are tools and such a template, else the default one. Templates are those of
+        `chat_template.jinja`, `additional_chat_templates/` or `tokenizer_config.json` beside the
+        vocabulary.
+        add_generation_prompt: end with what begins the assistant's answer.
+        continue_final_message: end within the last message, which the model continues.
+        special_in_messages: "reject": ValueError if a message, document or tool spells a special
+        token, which would become control tokens of the conversation.
+        variables: more for the template, such as enable_thinking.
+        ImportError: Jinja is not installed (`pip install dpdk-tokd[chat]`). ValueError: there is no
+        such template, it is wrong, or it refuses the messages.
+        """
+        from . import chat
+
+        given = {"messages": messages, "tools": tools, "documents": documents}
+        for name, items in given.items():
+            if items is not None and (not isinstance(items, Sequence) or isinstance(items, str)):
+                raise TypeError(f"{name}: expected a list of dicts, got {type(items).__name__}")
+        if len(messages) == 0:
+            raise ValueError("messages: none: give at least one")
+        if add_generation_prompt and continue_final_message:
+            raise ValueError("give either add_generation_prompt or continue_final_message")
+        if special_in_messages == "reject":
+            for name, items in given.items():
+                chat.reject_special(name, items or (), [*self.special_tokens])
+        elif special_in_messages != "allow":
+            raise ValueError(
+                f'special_in_messages: {special_in_messages!r}: expected "allow" or "reject"'
+            )
+        text = chat.render(
+            self._config.template(chat_template, tools is not None),
+            messages,
+            tools=tools,
+            documents=documents,
+            add_generation_prompt=add_generation_prompt,
+            continue_final_message=continue_final_message,
+            **{**self._config.special, **variables},
+        )
+        return self.encode(text, add_special_tokens=False) if tokenize else text
+
     def decode(self, ids: IdsLike, *, skip_special_tokens: bool = False) -> str:
         """Text of `ids`, with U+FFFD for parts of characters. ValueError for an unknown id."""
         return self.decode_bytes(ids, skip_special_tokens=skip_special_tokens).decode(
@@ -316,6 +407,37 @@ class Tokenizer(libtok.Vocab):
         """Text and id of each special token."""
         ids: list[int] = self._specials().tolist()
         return {self.token(id).decode("utf-8", "replace"): id for id in ids}
+
+    @cached_property
+    def _config(self) -> Config:
+        return config_of(os.path.dirname(self._path))
+
+    def _named(self, name: str) -> int | None:
+        text = self._config.special.get(name)
+        if text is None:
+            return None
+        id = self.special_tokens.get(text)
+        return self.token_to_id(text) if id is None else id
+
+    @property
+    def bos_token_id(self) -> int | None:
+        """The id that begins a text, by `tokenizer_config.json` beside the vocabulary, or None."""
+        return self._named("bos_token")
+
+    @property
+    def eos_token_id(self) -> int | None:
+        """The id that ends a text, likewise."""
+        return self._named("eos_token")
+
+    @property
+    def pad_token_id(self) -> int | None:
+        """The id to pad with, likewise."""
+        return self._named("pad_token")
+
+    @property
+    def model_max_length(self) -> int | None:
+        """Ids that the model takes, likewise; None: no limit."""
+        return self._config.model_max_length
 
     @property
     def template(self) -> Template:

@@ -50,7 +50,7 @@ OWN = """\
 {% if add_generation_prompt %}<assistant>{{ "<think>" if enable_thinking is not false }}{% endif %}
 {% if messages[0].content == "raise" %}{{ raise_exception("as asked") }}{% endif %}
 """
-USER = {"role": "user", "content": '  Was ist 1 < 2 & "drei"? naïve 😀\n'}
+USER = {"role": "user", "content": '  What of 1 < 2 & "drei"? naïve 😀\n'}
 ANSWER = {"role": "assistant", "content": "Yes.\n\n  It is.  "}
 SYSTEM = {"role": "system", "content": "Be brief."}
 THOUGHT = {"role": "assistant", "reasoning_content": "hm, <so>", "content": "So."}

@@ -222,7 +222,7 @@ class HFTokenizer:
         """Encode a text or a pair; with is_pretokenized, lists of words instead of texts."""
         if pair is None and isinstance(sequence, str) and not is_pretokenized:
             ids = self._tokenizer.encode(
-                sequence, add_special_tokens=False, added_tokens=self._added_tokens
+                sequence, add_special_tokens=False, tokens_in_text=self._tokens_in_text
             )
             text = Text(self, (sequence,), [ids], words=False)
             found = self._finished([Encoding([Part(text, 0, len(ids))])], add_special_tokens)
@@ -242,7 +242,7 @@ class HFTokenizer:
         inputs = [_sequences(one, is_pretokenized, i) for i, one in enumerate(input)]
         flat = [piece for one in inputs for pieces in one for piece in pieces]
         batch = self._tokenizer.encode_batch(
-            flat, add_special_tokens=False, added_tokens=self._added_tokens
+            flat, add_special_tokens=False, tokens_in_text=self._tokens_in_text
         )
         found, at = [], 0
         for one in inputs:
@@ -312,11 +312,11 @@ class HFTokenizer:
         kept = [id for id in ids if id not in self._special] if skip_special_tokens else ids
         if self._errors is not None:
             with suppress(ValueError):  # an unknown id, or bytes that are no text
-                return self._tokenizer.decode(kept).decode("utf-8", self._errors)
+                return self._tokenizer.decode_bytes(kept).decode("utf-8", self._errors)
         spelled = self._spelled
         known = [id for id in map(index, kept) if id in spelled]
         if self._why_not is not None:
-            return self._tokenizer.decode(known).decode("utf-8", "replace")
+            return self._tokenizer.decode(known)
         return self._decoder([spelled[id] for id in known])
 
     @cached_property
@@ -548,8 +548,8 @@ class HFTokenizer:
         return self._loaded
 
     @property
-    def _added_tokens(self) -> Any:
-        return "plain" if self._special_as_text else "all"
+    def _tokens_in_text(self) -> Any:
+        return "not-special" if self._special_as_text else "all"
 
 
 def _load(text: bytes) -> Tokenizer:

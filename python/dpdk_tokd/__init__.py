@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .client.aio import AsyncClient
     from .embeddings import Embedding, EmbeddingReader, EmbeddingStatus
     from .hf import as_hf, patch_transformers, unpatch_transformers
+    from .pipeline import Pipeline
     from .ring import (
         CutStream,
         Lost,
@@ -49,6 +50,7 @@ _LATER = {
     "EmbeddingReader": ".embeddings",
     "EmbeddingStatus": ".embeddings",
     "Lost": ".ring",
+    "Pipeline": ".pipeline",
     "Reason": ".wire",
     "Restart": ".ring",
     "RingDropped": ".ring",
@@ -75,6 +77,7 @@ __all__ = [
     "Lost",
     "Padded",
     "Padding",
+    "Pipeline",
     "Reason",
     "Restart",
     "RingDropped",

@@ -113,6 +113,18 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(item)
 
 
+def check_lists(given: Mapping[str, Any]) -> None:
+    """TypeError for what is no list; only messages may be objects with fields instead of dicts."""
+    for name, items in given.items():
+        if items is None:
+            continue
+        if not isinstance(items, Sequence) or isinstance(items, str):
+            raise TypeError(f"{name}: expected a list of dicts, got {type(items).__name__}")
+        for i, item in enumerate(items):
+            if not isinstance(item if name != "messages" else plain(item), Mapping):
+                raise TypeError(f"{name}[{i}]: expected a dict, got {type(item).__name__}")
+
+
 def reject_special(name: str, items: Sequence[Any], special: Sequence[str]) -> None:
     """ValueError for the first of `items` with a text that spells a special token."""
     longest_first = sorted(filter(None, special), key=len, reverse=True)
@@ -154,19 +166,16 @@ def _up_to_mark(rendered: str, text: str) -> str:
 def render(
     template: str,
     messages: Sequence[Message],
+    variables: Mapping[str, Any],
     *,
-    continue_final_message: bool = False,
-    **variables: Any,
+    continue_final_message: bool,
 ) -> str:
     """The text of a conversation. ValueError: the template raised an exception, or is wrong."""
     made = compiled(template)
     import jinja2
 
-    chat = [plain(message) for message in messages]
-    for i, message in enumerate(chat):
-        if not isinstance(message, dict):
-            raise TypeError(f"messages[{i}]: expected a dict, got {type(messages[i]).__name__}")
-        chat[i] = message = {k: v for k, v in message.items() if v is not None}
+    chat = [{k: v for k, v in plain(message).items() if v is not None} for message in messages]
+    for message in chat:
         reasons = [message[name] for name in REASONING if name in message]
         if reasons:
             message.setdefault("thinking", reasons[0])
@@ -177,7 +186,7 @@ def render(
         text = where[field]
         where[field] += MARK
     try:
-        rendered = made.render(messages=chat, **plain(variables))
+        rendered = made.render({**plain(variables), "messages": chat})
     except jinja2.TemplateError as error:
         raise ValueError(f"chat template: {error}") from error
     return _up_to_mark(rendered, text) if continue_final_message else rendered

@@ -342,9 +342,7 @@ class Tokenizer(libtok.Vocab):
         from . import chat
 
         given = {"messages": messages, "tools": tools, "documents": documents}
-        for name, items in given.items():
-            if items is not None and (not isinstance(items, Sequence) or isinstance(items, str)):
-                raise TypeError(f"{name}: expected a list of dicts, got {type(items).__name__}")
+        chat.check_lists(given)
         if len(messages) == 0:
             raise ValueError("messages: none: give at least one")
         if add_generation_prompt and continue_final_message:
@@ -359,11 +357,14 @@ class Tokenizer(libtok.Vocab):
         text = chat.render(
             self._config.template(chat_template, tools is not None),
             messages,
-            tools=tools,
-            documents=documents,
-            add_generation_prompt=add_generation_prompt,
+            {
+                **self._config.special,
+                "tools": tools,
+                "documents": documents,
+                "add_generation_prompt": add_generation_prompt,
+                **variables,
+            },
             continue_final_message=continue_final_message,
-            **{**self._config.special, **variables},
         )
         return self.encode(text, add_special_tokens=False) if tokenize else text
 

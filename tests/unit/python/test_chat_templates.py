@@ -82,6 +82,7 @@ def test_what_templates_use(tok) -> None:
     assert shown("{% set n = namespace(x=1) %}{% set n.x = 2 %}{{ n.x }}{{ bos_token }}") == "2"
     assert shown("{{ image }}", image=object()) == "<object>"
     assert shown("{{ eos_token }}", eos_token="mine") == "mine"
+    assert shown("{{ variables }}", variables=1) == "1"
     assert shown("{{ messages[0].thinking }}{{ messages[0].none is defined }}") == "False"
     documents = [{"title": "t", "text": "x"}]
     assert shown("{{ documents[0].title }}{{ tools }}", documents=documents) == "tNone"
@@ -110,6 +111,8 @@ def test_arguments_that_cannot_be(tok, gpt2) -> None:
         tok.apply_chat_template([*SAY, "one"])
     with pytest.raises(TypeError, match="^tools: expected a list of dicts, got dict"):
         tok.apply_chat_template(SAY, tools={})
+    with pytest.raises(TypeError, match=r"^tools\[0\]: expected a dict, got function"):
+        tok.apply_chat_template(SAY, tools=[lambda x: x])
     with pytest.raises(ValueError, match="either add_generation_prompt or continue_final_message"):
         tok.apply_chat_template(SAY, add_generation_prompt=True, continue_final_message=True)
     with pytest.raises(ValueError, match="the final message has no text in 'content'"):

@@ -307,6 +307,13 @@ def test_import_takes_asyncio_from_nobody():
     slow = {
         "asyncio",
         "ctypes.util",
+        "dpdk_tokd.client",
+        "dpdk_tokd.hf",
+        "dpdk_tokd.tokenizer.chat",
+        "huggingface_hub",
+        "jinja2",
+        "json",
+        "torch",
         "ssl",
         "multiprocessing",
         "socket",

@@ -147,6 +147,11 @@ def test_vocabulary(both):
         assert str(getattr(ours, name)) == str(getattr(theirs, name))
 
 
+def test_an_unknown_piece_is_spelled_as_in_the_text(both):
+    text = "Hello, naïve world 😀 \U0001fae8"  # which no normalizer changes
+    assert both[1].encode(text).tokens == both[0].encode(text).tokens
+
+
 def test_questions(both):
     theirs, ours = (t.encode("Hello world, naïve café", "and a second one") for t in both)
     for sequence in (0, 1):

@@ -59,7 +59,13 @@ class Text:
                     shown = piece[slice(*self.offsets[i])]
                     added = self._owner._added.get(id)
                     # Its place may be that of other characters, where the normalizer dropped some.
-                    if added is None or added["normalized"] or added["content"] in shown:
+                    dropped = (
+                        id != self._owner._unknown
+                        and added is not None
+                        and not added["normalized"]
+                        and added["content"] not in shown
+                    )
+                    if not dropped:
                         found[i] = shown
         return found
 
@@ -534,8 +540,8 @@ class HFTokenizer:
         self._spelled_as_text = {
             id for id, t in self._added.items() if t["lstrip"] or t["rstrip"] or t["normalized"]
         }
-        if "unk_id" in self._document["model"]:
-            self._spelled_as_text.add(self._document["model"]["unk_id"])
+        self._unknown = self._document["model"].get("unk_id")
+        self._spelled_as_text.add(self._unknown)
         self._processor = processor(self._document.get("post_processor"))
         self._decoder = decoder(self._document.get("decoder"))
         self._truncation = _truncation(self._document.get("truncation"))

@@ -6,7 +6,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, overload
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from .._native import libtok
 from .batch import ID_MAX, LENGTH_MAX, Batch, Ids, Padded, Side, check_number, check_side
@@ -19,6 +20,8 @@ from .stream import Chunks, Stream, Text
 if TYPE_CHECKING:  # which takes longer to import than the rest
     import numpy.typing as npt
 
+    from ..hf import HFTokenizer
+    from ..tiktoken import Encoding
     from .chat import Message
 
 ONE_TEXT = (str, bytes, bytearray, memoryview)
@@ -46,9 +49,9 @@ class Tokenizer(libtok.Vocab):
     """
 
     def __init__(self, *arguments: Any) -> None:
-        _, self._pretokenizer, _, _, self._strict_utf8 = arguments
+        _, self._pretokenizer, _, _, self._strict_utf8, *memory = arguments
         self._info = VocabInfo(**self._describe())
-        self._path = os.path.abspath(self._info.path)
+        self._path = None if memory else os.path.abspath(self._info.path)
         shape = self._shape()
         self._template = Template(tuple(shape["before"].tolist()), tuple(shape["after"].tolist()))
         self._truncation = shape["truncation"]
@@ -411,6 +414,8 @@ class Tokenizer(libtok.Vocab):
 
     @cached_property
     def _config(self) -> Config:
+        if self._path is None:
+            return Config("memory", {}, None, {})
         return config_of(os.path.dirname(self._path))
 
     def _named(self, name: str) -> int | None:
@@ -493,8 +498,20 @@ class Tokenizer(libtok.Vocab):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
+        if self._path is None:
+            raise TypeError(
+                "a Tokenizer from memory has no file to load it from: pickle its as_hf()"
+            )
         arguments = (self._path, self._pretokenizer, None, self._info.algo, self._strict_utf8)
         return _unpickled, (type(self), arguments, self.checksum)
+
+    def as_hf(self) -> HFTokenizer:
+        """This tokenizer with the interface of `tokenizers`: `dpdk_tokd.as_hf`."""
+        return cast("HFTokenizer", import_module("dpdk_tokd.hf").as_hf(self))
+
+    def as_tiktoken(self) -> Encoding:
+        """This tokenizer with the interface of `tiktoken`: `dpdk_tokd.as_tiktoken`."""
+        return cast("Encoding", import_module("dpdk_tokd.tiktoken").as_tiktoken(self))
 
     def __repr__(self) -> str:
         i = self._info

@@ -49,9 +49,9 @@ class Tokenizer(libtok.Vocab):
     """
 
     def __init__(self, *arguments: Any) -> None:
-        _, self._pretokenizer, _, _, self._strict_utf8, *_ = arguments
+        _, self._pretokenizer, _, _, self._strict_utf8, *memory = arguments
         self._info = VocabInfo(**self._describe())
-        self._path = os.path.abspath(self._info.path)
+        self._path = None if memory else os.path.abspath(self._info.path)
         shape = self._shape()
         self._template = Template(tuple(shape["before"].tolist()), tuple(shape["after"].tolist()))
         self._truncation = shape["truncation"]
@@ -414,6 +414,8 @@ class Tokenizer(libtok.Vocab):
 
     @cached_property
     def _config(self) -> Config:
+        if self._path is None:
+            return Config("memory", {}, None, {})
         return config_of(os.path.dirname(self._path))
 
     def _named(self, name: str) -> int | None:
@@ -477,14 +479,6 @@ class Tokenizer(libtok.Vocab):
     def info(self) -> VocabInfo:
         return self._info
 
-    def as_hf(self) -> HFTokenizer:
-        """This tokenizer with the interface of `tokenizers`: `dpdk_tokd.as_hf`."""
-        return cast("HFTokenizer", import_module("dpdk_tokd.hf").as_hf(self))
-
-    def as_tiktoken(self) -> Encoding:
-        """This tokenizer with the interface of `tiktoken`: `dpdk_tokd.as_tiktoken`."""
-        return cast("Encoding", import_module("dpdk_tokd.tiktoken").as_tiktoken(self))
-
     def __len__(self) -> int:
         return self._info.n_ids
 
@@ -504,8 +498,20 @@ class Tokenizer(libtok.Vocab):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
+        if self._path is None:
+            raise TypeError(
+                "a Tokenizer from memory has no file to load it from: pickle its as_hf()"
+            )
         arguments = (self._path, self._pretokenizer, None, self._info.algo, self._strict_utf8)
         return _unpickled, (type(self), arguments, self.checksum)
+
+    def as_hf(self) -> HFTokenizer:
+        """This tokenizer with the interface of `tokenizers`: `dpdk_tokd.as_hf`."""
+        return cast("HFTokenizer", import_module("dpdk_tokd.hf").as_hf(self))
+
+    def as_tiktoken(self) -> Encoding:
+        """This tokenizer with the interface of `tiktoken`: `dpdk_tokd.as_tiktoken`."""
+        return cast("Encoding", import_module("dpdk_tokd.tiktoken").as_tiktoken(self))
 
     def __repr__(self) -> str:
         i = self._info

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         RingRefused,
         TokenRange,
     )
+    from .tiktoken import as_tiktoken
     from .wire import Reason
 
 # Imported when they are first used: together they take several times as long as the tokenizer.
@@ -59,6 +60,7 @@ _LATER = {
     "TokdError": ".client",
     "TokenRange": ".ring",
     "as_hf": ".hf",
+    "as_tiktoken": ".tiktoken",
     "patch_transformers": ".hf",
     "unpatch_transformers": ".hf",
 }
@@ -90,6 +92,7 @@ __all__ = [
     "Truncation",
     "VocabInfo",
     "as_hf",
+    "as_tiktoken",
     "patch_transformers",
     "unpatch_transformers",
 ]

@@ -138,7 +138,7 @@ def page(rows: list[str], mb: float, repeats: int, loads: list[float]) -> str:
 
 <!-- Written by tools/bench/bulk.py. -->
 
-{mb:,.0f} MB of text (English, code, 16 other languages; documents of 0.5 to 8 KB) to GPT-2 ids in a
+{mb:,.0f} MB of text (English, code, other languages; documents of 0.5 to 8 KB) to GPT-2 ids in a
 file of uint16, read from the page cache: `python -m dpdk_tokd encode` beside
 {versions}. Median of {repeats} runs (least-most), interleaved, each in a
 process of its own. All wrote the same ids.

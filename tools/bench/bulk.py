@@ -125,35 +125,37 @@ def begins_with(path: Path, other: Path) -> bool:
     return True
 
 
-def spread(values: list[float], digits: int = 0) -> str:
+def spread(values: list[float]) -> str:
+    digits = 1 if max(values) < 10 else 0
     low, high = f"{min(values):,.{digits}f}", f"{max(values):,.{digits}f}"
     return f"{statistics.median(values):,.{digits}f} ({low}-{high})"
 
 
 def page(rows: list[str], mb: float, repeats: int, loads: list[float]) -> str:
-    versions = ", ".join(f"{n} {metadata.version(n)}" for n in ("gigatoken", "tokenizers"))
+    versions = " and ".join(f"{n} {metadata.version(n)}" for n in ("gigatoken", "tokenizers"))
     table = "\n".join(rows)
     return f"""# Files to files
 
 <!-- Written by tools/bench/bulk.py. -->
 
-{mb:,.0f} MB of text (English, code, 16 other languages; documents of 0.5 to 8 KB) to GPT-2 ids in a
-file of uint16, read from the page cache: `python -m dpdk_tokd encode` beside {versions}.
-Median of {repeats} runs (least-most), interleaved, each in a process of its own. All wrote the same
-ids.
+{mb:,.0f} MB of text (English, code, other languages; documents of 0.5 to 8 KB) to GPT-2 ids in a
+file of uint16, read from the page cache: `python -m dpdk_tokd encode` beside
+{versions}. Median of {repeats} runs (least-most), interleaved, each in a
+process of its own. All wrote the same ids.
 
     PYTHONPATH=tools python -m bench.bulk --mb {mb:.0f} --repeats {repeats}
 
-{machine_words()}; load average {min(loads):.1f} to {max(loads):.1f} from other work on
-it. So compare CPU time; wall time only shows what two threads can do for one another.
+{machine_words()}; load average {min(loads):.1f} to {max(loads):.1f} from other
+work. So compare CPU time; wall time here mostly shows what else ran.
 
-| | threads | MB/s of CPU time | MB/s | peak memory, MB | of it anonymous |
+| | threads | MB/s of CPU time | MB/s | peak memory, MB | anonymous memory, MB |
 |---|---|---|---|---|---|
 {table}
 
 gigatoken returns all ids of a call in memory, from where they are written; dpdk-tokd writes them as
-they come. tokenizers had {mb / SMALL:,.0f} MB. Memory other than anonymous is files, mostly the input, that
-are mapped and that the kernel can drop.
+they come. Of JSON lines gigatoken parses in Rust, dpdk-tokd in Python. tokenizers had
+{mb / SMALL:,.0f} MB. Memory that is not anonymous is files, mostly mapped input, which the kernel
+can drop.
 """
 
 

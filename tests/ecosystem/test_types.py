@@ -31,4 +31,6 @@ def test_mypy_strict(tmp_path: Path) -> None:
 def test_pyright_strict(tmp_path: Path) -> None:
     """basedpyright is Pyright with its node: PyPI's pyright downloads one when it starts."""
     pytest.importorskip("basedpyright", reason="pip install basedpyright")
-    assert "0 errors" in checked(tmp_path, "basedpyright", "--level=error", f"--pythonpath={sys.executable}")
+    assert "0 errors" in checked(
+        tmp_path, "basedpyright", "--level=error", f"--pythonpath={sys.executable}"
+    )

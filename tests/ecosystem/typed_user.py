@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # pyright: strict
-"""A user's program. test_types.py has it checked, not run: each name has the type that it should."""
+"""A user's program: checked, not run. Each name has the type that it should."""
 
 from pathlib import Path
 from typing import assert_type

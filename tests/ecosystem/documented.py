@@ -2,7 +2,7 @@
 """Run the Python lines of documents, as a user of the package would: `documented.py FILE...`.
 
 A paragraph of code that needs an appliance, a hub or another package is left out. `expression  #
-literal` must have that value. Needs the vocabulary gpt2, and nothing but the package.
+literal` must have that value. Needs the vocabularies they load, and nothing but the package.
 """
 
 import ast

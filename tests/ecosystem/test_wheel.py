@@ -2,6 +2,7 @@
 """From nothing but a wheel: a vocabulary is fetched, and the Python lines of the documents run."""
 
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -13,12 +14,16 @@ from bench.programs import ROOT
 
 DOCUMENTED = Path(__file__).with_name("documented.py")
 PAGES = (ROOT / "README.md", ROOT / "doc/user/python.md")
+VOCABULARIES = sorted(
+    {name for page in PAGES for name in re.findall(r'Tokenizer\.load\("(\w+)"\)', page.read_text())}
+)
 VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
 def ran(*command: object, **environment: object) -> str:
     env = {**os.environ, **{name: str(value) for name, value in environment.items()}}
-    env.pop("PYTHONPATH", None) if "PYTHONPATH" not in environment else None
+    if "PYTHONPATH" not in environment:
+        env.pop("PYTHONPATH", None)
     done = subprocess.run(
         [str(part) for part in command], env=env, capture_output=True, text=True, check=False
     )
@@ -45,7 +50,8 @@ def test_a_fresh_environment_with_the_wheel(tmp_path: Path, data: Path) -> None:
     python = tmp_path / "bin/python"
     ran(sys.executable, "-m", "venv", tmp_path)
     ran(python, "-m", "pip", "install", "--quiet", wheel(os.uname().machine, VERSION))
-    ran(python, "-m", "dpdk_tokd.fetch", "gpt2", XDG_DATA_HOME=data)
+    for name in VOCABULARIES:
+        ran(python, "-m", "dpdk_tokd.fetch", name, XDG_DATA_HOME=data)
     ran(python, DOCUMENTED, *PAGES, XDG_DATA_HOME=data)
     isa = "import dpdk_tokd; print(dpdk_tokd.Tokenizer.load('gpt2').info.isa)"
     ours = ran(ROOT / "build/venv/bin/python", "-c", isa)
@@ -64,8 +70,8 @@ def test_an_aarch64_machine_with_the_wheel(tmp_path: Path, data: Path) -> None:
             files.extractall(site)
     python = ["qemu-aarch64-static", "-cpu", "max", "-L", root, root / "usr/bin/python3.11"]
     names = {"XDG_DATA_HOME": data, "PYTHONPATH": site}
-    if not (data / "dpdk-tokd/vocab/gpt2.tiktoken").exists():
-        ran(ROOT / "tools/fetch-vocab", "gpt2", XDG_DATA_HOME=data)
+    for name in VOCABULARIES:
+        ran(ROOT / "tools/fetch-vocab", name, XDG_DATA_HOME=data)
     ran(*python, DOCUMENTED, *PAGES, **names)
     isa = "import dpdk_tokd; print(dpdk_tokd.Tokenizer.load('gpt2').info.isa)"
     assert ran(*python, "-c", isa, **names) == "neon\n"

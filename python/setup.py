@@ -3,8 +3,8 @@
 its Python binding in one library."""
 
 import os
-import platform
 import re
+import sysconfig
 from pathlib import Path
 
 import numpy
@@ -52,7 +52,9 @@ def extension(binding: str, *libraries: str) -> Extension:
 
 def for_cpu() -> list[str]:
     """As meson's option `cpu` does: what $TOKD_CPU names, or any CPU that DPDK runs on."""
-    cpu = os.environ.get("TOKD_CPU") or ("x86-64-v2" if platform.machine() == "x86_64" else "")
+    cpu = os.environ.get("TOKD_CPU") or (
+        "x86-64-v2" if sysconfig.get_platform().endswith("x86_64") else ""
+    )
     return [f"-march={cpu}"] if cpu else []
 
 

@@ -45,6 +45,8 @@ ROOTS = {
         arch="amd64",
     ),
     "arm64": Root(("linux-image-arm64", "busybox-static", "python3.11"), arch="arm64"),
+    # What a wheel for aarch64 runs in, by qemu-user, with NumPy's library.
+    "python-arm64": Root(("python3.11", "libstdc++6"), arch="arm64"),
     # RHEL 9's Python, the oldest that tokd-host supports.
     "python3.9": Root(("python3.9",), suite="bullseye"),
     # For the CPU alone: PyPI's is 3 GB with the CUDA libraries that it does not load without.

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# pyright: strict
+"""A user's program: checked, not run. Each name has the type that it should."""
+
+from pathlib import Path
+from typing import assert_type
+
+import dpdk_tokd
+import numpy as np
+import numpy.typing as npt
+
+Ids = npt.NDArray[np.uint32]
+
+
+def local(texts: list[str]) -> None:
+    tok = dpdk_tokd.Tokenizer.load("gpt2")
+    assert_type(tok, dpdk_tokd.Tokenizer)
+    ids = tok.encode(texts[0], add_special_tokens=False)
+    assert_type(ids, Ids)
+    ids, offsets = tok.encode(texts[0], return_offsets=True)
+    assert_type(offsets, npt.NDArray[np.uint64])
+    batch = tok.encode_batch(texts)
+    assert_type(batch, dpdk_tokd.Batch)
+    assert_type(batch.tolist(), list[list[int]])
+    padded = tok.encode_batch(texts, truncation=512, padding="longest", pad_id=0)
+    assert_type(padded, dpdk_tokd.Padded)
+    assert_type(tok.info.n_ids, int)
+    assert_type(tok.token_to_id(" the"), int | None)
+    assert_type(dpdk_tokd.__version__, str)
+
+
+def served(path: Path) -> None:
+    with dpdk_tokd.Client("tokenizer.example") as client:
+        assert_type(client.tokenize("Hello"), Ids)
+    with dpdk_tokd.RingReader(str(path)) as ring:
+        for part in ring:
+            print(part.stream_id, part.first, part.tokens, part.last)

@@ -22,6 +22,7 @@ from .tokenizer import (
 )
 
 if TYPE_CHECKING:
+    __version__: str
     from .client import Client, TokdError
     from .client.aio import AsyncClient
     from .embeddings import Embedding, EmbeddingReader, EmbeddingStatus
@@ -92,6 +93,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
+    if name == "__version__":  # importlib.metadata takes as long to import as all the rest
+        return import_module("importlib.metadata").version("dpdk-tokd")
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(_LATER[name], __name__), name)

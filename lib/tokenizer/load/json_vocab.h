@@ -4,10 +4,8 @@
 
 #include <string.h>
 
-#include <jansson.h>
-
 #include "build/model_make.h"
-#include "json_text.h"
+#include "json_tree.h"
 
 /*
  * A file. The large parts of a tokenizer.json are cut out of it before it is parsed: model.vocab if
@@ -16,8 +14,10 @@
 struct tok_json_file {
 	const char *shown; /* its path in errors */
 	char *text;
-	json_t *root;
-	char *vocab, *merges; /* in the text; NULL: not cut out */
+	struct tok_json_tree tree;
+	const struct tok_json *root; /* of the tree */
+	char *rest;		     /* what the tree points into */
+	char *vocab, *merges;	     /* in the text; NULL: not cut out */
 	const char *merges_end;
 };
 

@@ -118,7 +118,7 @@ LAYERS = {
         {"dpdk_tokd.ring"},
         {"dpdk_tokd.client", "dpdk_tokd.embeddings"},
         {"dpdk_tokd"},
-        {"dpdk_tokd.ops"},
+        {"dpdk_tokd.fetch", "dpdk_tokd.ops"},
     ],
 }
 

@@ -124,7 +124,7 @@ FOLDER_TEST(components_that_are_not_implemented_are_refused_by_name)
 		{"model", "[]", "model is missing or not an object"},
 		{"model.type", "\"WordLevel\"",
 			"model.type \"WordLevel\" is not implemented (implemented: \"BPE\")"},
-		{"model.dropout", "0.1", "model.dropout 0.1 is not implemented"},
+		{"model.dropout", "0.5", "model.dropout 0.5 is not implemented"},
 		{"model.unk_token", "\"<unk>\"", "model.unk_token \"<unk>\" is not implemented"},
 		{"model.continuing_subword_prefix", "\"##\"",
 			"continuing_subword_prefix \"##\" is"},
@@ -324,14 +324,14 @@ FOLDER_TEST(bad_json_in_the_large_parts_is_refused_with_its_line)
 		{"{\"a\": 1,}", "[]", "line 3: expected a string"},
 		{"{\"\\x\": 1}", "[]", "line 3: invalid escape sequence"},
 		{"{\"\\u00e\": 1}", "[]", "line 3: invalid escape sequence"},
-		{"{\"\\u0000\": 1}", "[]", "line 3: invalid escape sequence"},
+		{"{\"\\u0000\": 1}", "[]", "line 3: \\u0000 is not allowed"},
 		{"{\"\\ud83d\": 1}", "[]", "line 3: invalid escape sequence"},
 		{"{\"\\ude00\": 1}", "[]", "line 3: invalid escape sequence"},
 		{"{\"\t\": 1}", "[]", "line 3: a control character in a string"},
 		{"{\"\xff\": 1}", "[]", "line 3: a string is not UTF-8"},
 		{"{\"a\": 01}", "[]", "id of \"a\" is not a number"},
 		{"{\"a\": 1, \"\\u0061\": 2}", "[]", "token \"a\" occurs twice"},
-		{"{", "[]", "near end of file"}, /* no end: nothing is cut out */
+		{"{", "[]", "line 6: expected a comma"}, /* no end: nothing is cut out */
 	};
 	static const char ids[] = "{\"a\":0}";
 

@@ -58,12 +58,9 @@ NAMED = {
         "repr() is one short line": {"test_repr", "test_repr_complete", "test_repr_str"},
         "no async_decode_batch": {"test_has_expected_type_and_methods"},
         "arrays of texts are refused": {"test_encode_formats"},
-        "the caller's AddedToken is not changed": {"test_add_special_tokens"},
-        "an Encoding's direction is not checked": {"test_invalid_truncate_direction"},
     },
     "Backend": {
         "the test expects that a forked child hangs": {"test_multiprocessing_with_parallelism"},
-        "an Encoding's direction is not checked": {"test_invalid_truncate_direction"},
     },
 }
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .client.aio import AsyncClient
     from .embeddings import Embedding, EmbeddingReader, EmbeddingStatus
     from .hf import as_hf, patch_transformers, unpatch_transformers
+    from .pipeline import Pipeline
     from .ring import (
         CutStream,
         Lost,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
         RingRefused,
         TokenRange,
     )
+    from .tiktoken import as_tiktoken
     from .wire import Reason
 
 # Imported when they are first used: together they take several times as long as the tokenizer.
@@ -48,6 +50,7 @@ _LATER = {
     "EmbeddingReader": ".embeddings",
     "EmbeddingStatus": ".embeddings",
     "Lost": ".ring",
+    "Pipeline": ".pipeline",
     "Reason": ".wire",
     "Restart": ".ring",
     "RingDropped": ".ring",
@@ -57,6 +60,7 @@ _LATER = {
     "TokdError": ".client",
     "TokenRange": ".ring",
     "as_hf": ".hf",
+    "as_tiktoken": ".tiktoken",
     "patch_transformers": ".hf",
     "unpatch_transformers": ".hf",
 }
@@ -73,6 +77,7 @@ __all__ = [
     "Lost",
     "Padded",
     "Padding",
+    "Pipeline",
     "Reason",
     "Restart",
     "RingDropped",
@@ -87,6 +92,7 @@ __all__ = [
     "Truncation",
     "VocabInfo",
     "as_hf",
+    "as_tiktoken",
     "patch_transformers",
     "unpatch_transformers",
 ]

@@ -18,10 +18,10 @@ reference: Any = tokenizers.Tokenizer
 class Direct(HFTokenizer):
     """HFTokenizer that can also be made of a model, as `tokenizers.Tokenizer` is."""
 
-    def __init__(self, document: Any, tokenizer: Any = None) -> None:
+    def __init__(self, document: Any, *others: Any) -> None:
         if isinstance(document, tokenizers.models.Model):
             document = json.loads(reference(document).to_str())
-        super().__init__(document, tokenizer)
+        super().__init__(document, *others)
 
 
 class Made(type):

@@ -68,17 +68,14 @@ read_rest(struct tok_json_file *f, size_t size, const struct cut *cut, uint32_t 
 }
 
 bool
-tok_json_open_file(struct tok_json_file *f, const char *path, struct tok_error *err)
+tok_json_open_text(
+	struct tok_json_file *f, const char *shown, char *text, size_t size, struct tok_error *err)
 {
 	struct cut cut[2] = {0};
 	uint32_t n = 0;
 	char *model;
-	size_t size;
 
-	*f = (struct tok_json_file){.shown = tok_shown_path(path)};
-	f->text = tok_read_file(path, &size, err);
-	if (f->text == NULL)
-		return false;
+	*f = (struct tok_json_file){.shown = shown, .text = text};
 	model = tok_json_find(tok_json_blanks(f->text), "model");
 	f->vocab = find_part(model, "vocab", '{', &cut[n]);
 	n += f->vocab != NULL;

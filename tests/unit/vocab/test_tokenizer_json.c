@@ -352,3 +352,36 @@ FOLDER_TEST(escapes_in_the_large_parts_are_decoded)
 	free(text);
 	json_decref(document);
 }
+
+TEST(a_text_in_memory_loads_as_its_file)
+{
+	json_t *document = small_tokenizer_json();
+	char *text = json_dumps(document, 0);
+	struct tok_added_info added;
+	struct tok_merge merge;
+	struct tok_error err;
+	struct tok_vocab *v = tok_vocab_load_memory("memory", text, strlen(text), NULL, &err);
+
+	assert_non_null(v);
+	assert_string_equal(tok_vocab_info(v).path, "memory");
+	assert_true(tok_vocab_merge(v, 2, &merge)); /* "he" and "ll" */
+	assert_int_equal(merge.left, 256);
+	assert_int_equal(merge.right, 257);
+	assert_int_equal(merge.result, 258);
+	assert_false(tok_vocab_merge(v, 4, &merge));
+	assert_true(tok_vocab_added(v, 0, &added));
+	assert_int_equal(added.id, 260);
+	assert_true(added.special);
+	assert_false(tok_vocab_added(v, 1, &added));
+	assert_non_null(tok_vocab_regex(v, 0));
+	assert_null(tok_vocab_regex(v, 1));
+	tok_vocab_free(v);
+
+	assert_null(tok_vocab_load_memory("memory", text, strlen(text) - 1, NULL, &err));
+	assert_non_null(strstr(err.text, "vocab \"memory\" line 1: "));
+	assert_null(tok_vocab_load_memory("memory", "", 0, NULL, &err));
+	assert_null(tok_vocab_load_memory("memory", text, (size_t)1 << 40, NULL, &err));
+	assert_non_null(strstr(err.text, "the limit of a vocabulary file is 268435456"));
+	free(text);
+	json_decref(document);
+}

@@ -168,7 +168,7 @@ read_object(const struct tok_json_file *f, bool wordpiece, struct tok_json_added
 }
 
 static bool
-load(const char *path, const struct tok_json_file *f, struct tok_model *m, struct tok_error *err)
+load(const struct tok_json_file *f, struct tok_model *m, struct tok_error *err)
 {
 	const char *file = f->shown;
 	const struct tok_json *root = f->root, *list = tok_json_get(root, "added_tokens");
@@ -196,7 +196,7 @@ load(const char *path, const struct tok_json_file *f, struct tok_model *m, struc
 		ok = added != NULL || tok_fail(err, "out of memory");
 	}
 	if (ok)
-		ok = unigram ? tok_json_unigram_read(path, root, added, m, err)
+		ok = unigram ? tok_json_unigram_read(f, added, m, err)
 			     : read_object(f, wordpiece, added, m, err);
 	ok = ok && tok_json_shape(file, root, m, err);
 	free(added);
@@ -204,16 +204,18 @@ load(const char *path, const struct tok_json_file *f, struct tok_model *m, struc
 }
 
 bool
-tok_load_tokenizer_json(const char *path, struct tok_model *m, struct tok_error *err)
+tok_load_tokenizer_json(
+	const char *path, char *text, size_t size, struct tok_model *m, struct tok_error *err)
 {
 	struct tok_json_file f;
 	bool ok;
 
 	*m = (struct tok_model){0};
-	if (!tok_json_open_file(&f, path, err))
+	if (text == NULL)
+		text = tok_read_file(path, &size, err);
+	if (text == NULL || !tok_json_open_text(&f, tok_shown_path(path), text, size, err))
 		return false;
-	ok = tok_is_tekken(f.root) ? tok_load_tekken(f.shown, f.root, m, err)
-				   : load(path, &f, m, err);
+	ok = tok_is_tekken(f.root) ? tok_load_tekken(f.shown, f.root, m, err) : load(&f, m, err);
 	tok_json_close_file(&f);
 	if (!ok)
 		tok_model_free(m);

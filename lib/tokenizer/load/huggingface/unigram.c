@@ -376,11 +376,11 @@ read_options(const char *file, const struct tok_json *model, size_t n, struct to
 }
 
 static bool
-read_tokens(const char *path, const struct tok_json_vocab *vocab,
+read_tokens(const struct tok_json_file *f, const struct tok_json_vocab *vocab,
 	const struct tok_json_added *added, size_t n_added, struct tok_model *m,
 	struct tok_error *err)
 {
-	const char *file = tok_shown_path(path);
+	const char *file = f->shown;
 	uint32_t n_ids = vocab->n;
 	size_t bytes = vocab->bytes;
 
@@ -399,15 +399,15 @@ read_tokens(const char *path, const struct tok_json_vocab *vocab,
 		return tok_fail(err, "%s: the unknown token has a blank: not implemented", file);
 	return put_added(file, vocab, added, n_added, m, err) &&
 	       tok_json_added_keep(added, n_added, m, err) &&
-	       tok_json_scores(path, m->unigram.score, vocab->n, err);
+	       tok_json_scores(file, f->text, m->unigram.score, vocab->n, err);
 }
 
 bool
-tok_json_unigram_read(const char *path, const struct tok_json *root, struct tok_json_added *added,
+tok_json_unigram_read(const struct tok_json_file *f, struct tok_json_added *added,
 	struct tok_model *m, struct tok_error *err)
 {
-	const char *file = tok_shown_path(path);
-	const struct tok_json *model = tok_json_get(root, "model"),
+	const char *file = f->shown;
+	const struct tok_json *model = tok_json_get(f->root, "model"),
 			      *list = tok_json_get(model, "vocab");
 	const size_t n = tok_json_array_size(list);
 	struct tok_json_vocab vocab = {0};
@@ -418,9 +418,9 @@ tok_json_unigram_read(const char *path, const struct tok_json *root, struct tok_
 		return tok_fail(
 			err, "%s: model.vocab is not a list of 1 to %u tokens", file, TOK_MAX_IDS);
 	ok = index_vocab(file, list, &vocab, err) && read_options(file, model, n, m, err) &&
-	     tok_json_added_read(file, root, &vocab, added, err) &&
-	     read_tokens(path, &vocab, added,
-		     tok_json_array_size(tok_json_get(root, "added_tokens")), m, err);
+	     tok_json_added_read(file, f->root, &vocab, added, err) &&
+	     read_tokens(f, &vocab, added,
+		     tok_json_array_size(tok_json_get(f->root, "added_tokens")), m, err);
 	tok_json_vocab_free(&vocab);
 	return ok;
 }

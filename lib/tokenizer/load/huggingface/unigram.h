@@ -10,6 +10,6 @@ bool tok_json_is_unigram(const struct tok_json *root);
 bool tok_json_unigram_check(
 	const char *file, const struct tok_json *root, struct tok_model *m, struct tok_error *err);
 
-/* The model of the file `path`; added[] has room for its added tokens. */
-bool tok_json_unigram_read(const char *path, const struct tok_json *root,
-	struct tok_json_added *added, struct tok_model *m, struct tok_error *err);
+/* The model of a file; added[] has room for its added tokens. */
+bool tok_json_unigram_read(const struct tok_json_file *f, struct tok_json_added *added,
+	struct tok_model *m, struct tok_error *err);

@@ -228,6 +228,7 @@ class Encoding:
     def truncate(self, max_length: int, stride: int = 0, direction: Direction = "right") -> None:
         """Keep max_length tokens; the rest goes to `overflowing`, in parts that have `stride`
         tokens in common with the part before."""
+        _check_side(direction, "truncation")
         n = len(self)
         if max_length >= n:
             return
@@ -250,6 +251,7 @@ class Encoding:
         pad_token: str = "[PAD]",
     ) -> None:
         """Append (or put before) padding up to `length` tokens; the overflowing ones likewise."""
+        _check_side(direction, "padding")
         for other in self._overflowing:
             other.pad(length, direction, pad_id, pad_type_id, pad_token)
         n = length - len(self)
@@ -309,6 +311,11 @@ class Encoding:
     ) -> None:
         self.__dict__.clear()  # what was made of the old parts
         self._parts, self._overflowing, self._ranges = parts, overflowing, ranges
+
+
+def _check_side(direction: str, what: str) -> None:
+    if direction not in ("left", "right"):
+        raise ValueError(f"Invalid {what} direction value : {direction}")
 
 
 def _in_a_row(encodings: Sequence[Encoding]) -> Encoding:

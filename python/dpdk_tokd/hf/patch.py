@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import copy
 import logging
-import threading
+import re
+import sys
 from collections import Counter
 from typing import Any, cast
 
@@ -14,29 +16,34 @@ from .tokenizer import HFTokenizer
 _log = logging.getLogger("dpdk_tokd")
 _CHANGES = ("add_tokens", "add_special_tokens", "train", "train_from_iterator")
 _PARTS = ("normalizer", "pre_tokenizer", "post_processor", "decoder", "model")
+# Parts of an error that differ from call to call: the text's number, bytes, folders.
+_VARIES = re.compile(r"""^text \d+: | \(after \d+ [^)]*\)$|[^\s:"]*/(?=tokenizer\.json)""")
 _LENGTHS = ("enable_truncation", "no_truncation", "enable_padding", "no_padding")
 
 fallbacks: Counter[str] = Counter()
-"""How often `tokenizers` did what libtok refused, by the reason."""
+"""How many calls `tokenizers` answered because libtok refused them, by the reason."""
 
 
 class Backend:
     """A `tokenizers.Tokenizer` whose texts libtok encodes.
 
     The reference stays the truth: all else is its doing, and what changes it makes libtok load it
-    again before the next text. What libtok refuses, the reference encodes.
+    again before the next text. What libtok refuses, the reference encodes. No locks: a process may
+    fork while another thread loads, and two threads that load the same do no harm.
     """
 
     def __init__(self, reference: Any) -> None:
         self._reference = reference
-        self._fast: HFTokenizer | None = None
-        self._stale = True
-        self._lock = threading.Lock()
+        self._version = object()  # another one after each change
+        self._loaded: tuple[object, HFTokenizer | str] = (None, "not loaded")
+        self._lent: dict[str, Any] = {}  # parts that the caller has, as they were
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._reference, name)
+        if name in _PARTS and found is not None:
+            self._lent.setdefault(name, _state(found))
         if name in _CHANGES:
-            return self._then_stale(found)
+            return self._then_changed(found)
         return self._mirrored(name, found) if name in _LENGTHS else found
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -45,15 +52,21 @@ class Backend:
             return
         setattr(self._reference, name, value)
         if name in _PARTS:
-            self._stale = True
-        elif self._fast is not None:
-            setattr(self._fast, name, value)
+            self._version = object()
+        elif (fast := self._mirror) is not None:
+            setattr(fast, name, value)
+
+    def __copy__(self) -> Backend:
+        return Backend(copy.copy(self._reference))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Backend, (self._reference,)
 
     def __repr__(self) -> str:
-        return f"libtok's {self._reference!r}"
+        return repr(self._reference)
+
+    def __str__(self) -> str:
+        return str(self._reference)
 
     def encode(
         self,
@@ -72,46 +85,57 @@ class Backend:
     encode_batch_fast = encode_batch
 
     def post_process(self, encoding: Any, pair: Any = None, add_special_tokens: bool = True) -> Any:
-        owner = self._reference
-        if isinstance(encoding, Encoding) and (fast := self._libtok()) is not None:
-            owner = fast
+        fast = self._libtok() if isinstance(encoding, Encoding) else None
+        owner = fast if isinstance(fast, HFTokenizer) else self._reference
         return owner.post_process(encoding, pair, add_special_tokens)
 
     def _call(self, name: str, *arguments: Any) -> Any:
         fast = self._libtok()
-        if fast is not None:
+        if isinstance(fast, HFTokenizer):
             try:
                 return getattr(fast, name)(*arguments)
-            except ValueError as e:
-                _fall_back(e)
-        return getattr(self._reference, name)(*arguments)
+            except (ValueError, TypeError) as e:
+                reason = _reason(e)
+        else:
+            reason = fast
+        found = getattr(self._reference, name)(*arguments)  # or its own error
+        if reason not in fallbacks:
+            _log.warning("tokenizers encodes what libtok refuses: %s", reason)
+        fallbacks[reason] += 1
+        return found
 
-    def _libtok(self) -> HFTokenizer | None:
-        """The reference as libtok has it; None: libtok refuses it."""
-        if self._stale:
-            with self._lock:
-                if self._stale:
-                    self._fast = self._load()
-                    self._stale = False
-        if self._fast is None:
-            fallbacks["the tokenizer was refused"] += 1
-        return self._fast
+    def _libtok(self) -> HFTokenizer | str:
+        """The reference as libtok has it, or why libtok refuses it."""
+        for name, before in list(self._lent.items()):
+            now = _state(getattr(self._reference, name))
+            if now != before:
+                self._lent[name] = now
+                self._version = object()
+        version = self._version
+        if self._loaded[0] is not version:
+            self._loaded = (version, self._load())
+        return self._loaded[1]
 
-    def _load(self) -> HFTokenizer | None:
+    def _load(self) -> HFTokenizer | str:
         try:
             fast = HFTokenizer.from_str(self._reference.to_str())
-        except (ValueError, KeyError) as e:
-            _fall_back(e)
-            return None
+        except Exception as e:  # `tokenizers` raises that for parts written in Python
+            return _reason(e)
         fast.encode_special_tokens = self._reference.encode_special_tokens
         return fast
 
-    def _then_stale(self, method: Any) -> Any:
+    @property
+    def _mirror(self) -> HFTokenizer | None:
+        """What settings are to be made in as well."""
+        fast = self._loaded[1]
+        return fast if isinstance(fast, HFTokenizer) else None
+
+    def _then_changed(self, method: Any) -> Any:
         def call(*arguments: Any, **named: Any) -> Any:
             before = self._reference.get_vocab_size()
             done = method(*arguments, **named)
             if done or self._reference.get_vocab_size() != before:
-                self._stale = True
+                self._version = object()
             return done
 
         return call
@@ -119,17 +143,26 @@ class Backend:
     def _mirrored(self, name: str, method: Any) -> Any:
         def call(*arguments: Any, **named: Any) -> None:
             method(*arguments, **named)
-            if self._fast is not None:
-                getattr(self._fast, name)(*arguments, **named)
+            if (fast := self._mirror) is not None:
+                getattr(fast, name)(*arguments, **named)
 
         return call
 
 
-def _fall_back(e: Exception) -> None:
-    reason = str(e)
-    if fallbacks[reason] == 0:
-        _log.warning("tokenizers encodes what libtok refuses: %s", reason)
-    fallbacks[reason] += 1
+def _state(part: Any) -> Any:
+    """What of a part its caller may change. None: it is written in Python, and cannot be told."""
+    if not hasattr(part, "tokenize"):
+        try:
+            return part.__getstate__()
+        except Exception:  # what `tokenizers` raises
+            return None
+    values = {name: getattr(part, name) for name in dir(part) if not name.startswith("_")}
+    return {name: value for name, value in values.items() if not callable(value)}
+
+
+def _reason(e: Exception) -> str:
+    kind = "" if isinstance(e, ValueError) else f"{type(e).__name__}: "
+    return kind + _VARIES.sub("", str(e))
 
 
 def _patched_class() -> Any:
@@ -155,6 +188,9 @@ class _DecodeStream:
     def __init__(self, *arguments: Any, **named: Any) -> None:
         self._stream = _decode_stream(*arguments, **named)
 
+    def __copy__(self) -> _DecodeStream:
+        return copy.deepcopy(self)
+
     def step(self, tokenizer: Any, id: Any) -> str | None:
         reference = tokenizer._reference if isinstance(tokenizer, Backend) else tokenizer
         return cast(str | None, self._stream.step(reference, id))
@@ -166,26 +202,33 @@ _decode_stream: Any = None
 def patch_transformers() -> None:
     """Make every fast tokenizer that `transformers` loads from now on encode by libtok.
 
-    What libtok refuses, a file or a text, `tokenizers` encodes as before; `fallbacks` counts it,
-    and the logger "dpdk_tokd" warns once a reason. Calling it twice changes nothing; a forked
-    process keeps it.
+    Those loaded before stay as they are. What libtok refuses, a file or a text, `tokenizers`
+    encodes as before; `fallbacks` counts it, and the logger "dpdk_tokd" warns once a reason.
+    Calling it twice changes nothing; a forked process keeps it. ImportError: no `transformers`.
     """
-    global _decode_stream
     cls = _patched_class()
-    if isinstance(cls.__dict__.get("_tokenizer"), property):
-        return
-    import tokenizers.decoders
-
-    _decode_stream = tokenizers.decoders.DecodeStream
-    tokenizers.decoders.DecodeStream = _DecodeStream  # type: ignore[assignment,misc]
-    cls._tokenizer = property(_get, _set)
+    if not isinstance(cls.__dict__.get("_tokenizer"), property):
+        _replace_decode_stream()
+        cls._tokenizer = property(_get, _set)
 
 
 def unpatch_transformers() -> None:
-    """Undo `patch_transformers`. Tokenizers that were loaded meanwhile stay as they are."""
+    """Undo `patch_transformers`. Tokenizers that were loaded meanwhile stay as they are, and with
+    them the `DecodeStream` that takes them."""
     cls = _patched_class()
     if isinstance(cls.__dict__.get("_tokenizer"), property):
-        import tokenizers.decoders
-
         cls._tokenizer = None
-        tokenizers.decoders.DecodeStream = _decode_stream  # type: ignore[misc]
+
+
+def _replace_decode_stream() -> None:
+    """Also where it was imported by name."""
+    global _decode_stream
+    import tokenizers.decoders
+
+    original: Any = tokenizers.decoders.DecodeStream
+    if original is _DecodeStream:
+        return
+    _decode_stream = original
+    for module in list(sys.modules.values()):
+        if getattr(module, "__dict__", {}).get("DecodeStream") is original:
+            module.DecodeStream = _DecodeStream  # type: ignore[attr-defined]

@@ -583,8 +583,9 @@ def _flags(token: Any, special: bool | None = None) -> Json:
     elif isinstance(token, dict):
         flags = tuple(token[name] for name in _FLAGS)
     else:
+        if special:
+            token.special = True  # as `tokenizers` does: `normalized` is False then, unless given
         flags = tuple(getattr(token, name) for name in _FLAGS)
-        flags = (*flags[:-1], flags[-1] if special is None else special or flags[-1])
     return dict(zip(_FLAGS, flags, strict=True))
 
 

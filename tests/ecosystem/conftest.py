@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the scripts of this folder share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import models
+import pytest
+from twice import twice
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Callable[..., Path]:
+    """Makes the folder of a family's tokenizer, with more of its configuration."""
+    return lambda name, **config: models.write(name, tmp_path / name, **config)
+
+
+@pytest.fixture
+def both_ways(record_property: Callable[[str, object], None]) -> Callable[..., Any]:
+    """Runs a script twice, patched and not: it must return the same, and libtok must have encoded.
+
+    `named` is in the reasons of fallbacks that are known; there must be no other. Their number goes
+    into the record.
+    """
+
+    def check(script: Callable[..., Any], *arguments: Any, named: str | None = None) -> Any:
+        runs = twice(script, *arguments)
+        assert runs.patched == runs.plain
+        assert all(named and named in reason for reason in runs.fallbacks), runs.fallbacks
+        assert runs.calls > 0
+        record_property("calls by libtok", runs.calls)
+        record_property("fallbacks", sum(runs.fallbacks.values()))
+        for reason in runs.fallbacks:
+            record_property("why", reason)
+        return runs.plain
+
+    return check

@@ -10,7 +10,6 @@
 #include "compiled/compiled.h"
 #include "build/model_make.h"
 #include "build/vocab_table.h"
-#include "warm_up.h"
 
 #define FOLDERS "/usr/local/share/dpdk-tokd/vocab:/usr/share/dpdk-tokd/vocab"
 
@@ -287,8 +286,6 @@ tok_vocab_load(const char *name_or_path, const struct tok_load_opts *opts, struc
 	}
 	if (v == NULL)
 		name_in_error(name_or_path, &f, err);
-	else
-		tok_warm_up(v);
 	return v;
 }
 

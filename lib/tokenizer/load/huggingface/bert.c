@@ -35,53 +35,52 @@ static const struct tok_json_rule model_rules[] = {
 #define N(rules) (sizeof(rules) / sizeof(rules[0]))
 
 static const char *
-type_of(const json_t *component)
+type_of(const struct tok_json *component)
 {
-	const char *type = json_string_value(json_object_get(component, "type"));
+	const char *type = tok_json_string_value(tok_json_get(component, "type"));
 
 	return type == NULL ? "" : type;
 }
 
 bool
-tok_json_is_bert(const json_t *root)
+tok_json_is_bert(const struct tok_json *root)
 {
-	return strcmp(type_of(json_object_get(root, "model")), "WordPiece") == 0;
+	return strcmp(type_of(tok_json_get(root, "model")), "WordPiece") == 0;
 }
 
 bool
-tok_json_bert_check(const char *file, json_t *root, struct tok_error *err)
+tok_json_bert_check(const char *file, const struct tok_json *root, struct tok_error *err)
 {
-	return tok_json_check_component(file, "normalizer", json_object_get(root, "normalizer"),
+	return tok_json_check_component(file, "normalizer", tok_json_get(root, "normalizer"),
 		       "BertNormalizer", normalizer_rules, N(normalizer_rules), err) &&
-	       tok_json_check_component(file, "pre_tokenizer",
-		       json_object_get(root, "pre_tokenizer"), "BertPreTokenizer",
-		       pre_tokenizer_rules, N(pre_tokenizer_rules), err) &&
-	       tok_json_check_component(file, "decoder", json_object_get(root, "decoder"),
-		       "WordPiece", decoder_rules, N(decoder_rules), err) &&
-	       tok_json_check(file, "model", json_object_get(root, "model"), model_rules,
+	       tok_json_check_component(file, "pre_tokenizer", tok_json_get(root, "pre_tokenizer"),
+		       "BertPreTokenizer", pre_tokenizer_rules, N(pre_tokenizer_rules), err) &&
+	       tok_json_check_component(file, "decoder", tok_json_get(root, "decoder"), "WordPiece",
+		       decoder_rules, N(decoder_rules), err) &&
+	       tok_json_check(file, "model", tok_json_get(root, "model"), model_rules,
 		       N(model_rules), err);
 }
 
 static bool
-is_on(const json_t *component, const char *key)
+is_on(const struct tok_json *component, const char *key)
 {
-	return json_is_true(json_object_get(component, key));
+	return tok_json_is_true(tok_json_get(component, key));
 }
 
 static bool
-read_options(const char *file, const json_t *root, const struct tok_json_vocab *vocab,
+read_options(const char *file, const struct tok_json *root, const struct tok_json_vocab *vocab,
 	struct tok_model *m, struct tok_error *err)
 {
-	const json_t *normalizer = json_object_get(root, "normalizer");
-	const json_t *model = json_object_get(root, "model");
-	const json_t *strip = json_object_get(normalizer, "strip_accents");
-	const json_t *max = json_object_get(model, "max_input_chars_per_word");
-	const char *unk = json_string_value(json_object_get(model, "unk_token"));
+	const struct tok_json *normalizer = tok_json_get(root, "normalizer");
+	const struct tok_json *model = tok_json_get(root, "model");
+	const struct tok_json *strip = tok_json_get(normalizer, "strip_accents");
+	const struct tok_json *max = tok_json_get(model, "max_input_chars_per_word");
+	const char *unk = tok_json_string_value(tok_json_get(model, "unk_token"));
 	const struct tok_json_entry *unk_id =
 		unk == NULL ? NULL : tok_json_vocab_find(vocab, unk, strlen(unk));
 
-	if (!json_is_integer(max) || json_integer_value(max) < 1 ||
-		json_integer_value(max) > TOK_WORD_MAX)
+	if (!tok_json_is_integer(max) || tok_json_integer_value(max) < 1 ||
+		tok_json_integer_value(max) > TOK_WORD_MAX)
 		return tok_fail(err,
 			"%s: model.max_input_chars_per_word: expected a number from 1 to %u "
 			"(BERT's is 100)",
@@ -93,12 +92,12 @@ read_options(const char *file, const json_t *root, const struct tok_json_vocab *
 		.clean_text = is_on(normalizer, "clean_text"),
 		.handle_chinese_chars = is_on(normalizer, "handle_chinese_chars"),
 		.lowercase = is_on(normalizer, "lowercase"),
-		.cleanup = is_on(json_object_get(root, "decoder"), "cleanup"),
-		.max_chars = (uint32_t)json_integer_value(max),
+		.cleanup = is_on(tok_json_get(root, "decoder"), "cleanup"),
+		.max_chars = (uint32_t)tok_json_integer_value(max),
 		.unk = unk_id->id,
 	};
-	m->bert.strip_accents =
-		strip == NULL || json_is_null(strip) ? m->bert.lowercase : json_is_true(strip);
+	m->bert.strip_accents = strip == NULL || tok_json_is_null(strip) ? m->bert.lowercase
+									 : tok_json_is_true(strip);
 	return true;
 }
 
@@ -149,7 +148,7 @@ bool
 tok_json_bert_read(const struct tok_json_file *f, const struct tok_json_vocab *vocab,
 	struct tok_json_added *added, struct tok_model *m, struct tok_error *err)
 {
-	const size_t n = json_array_size(json_object_get(f->root, "added_tokens"));
+	const size_t n = tok_json_array_size(tok_json_get(f->root, "added_tokens"));
 	const char *file = f->shown;
 	size_t bytes = vocab->bytes;
 	uint32_t n_ids = vocab->n_ids;

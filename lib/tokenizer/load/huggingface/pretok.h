@@ -2,12 +2,13 @@
 /* The normalizer and the pretokenizer of a tokenizer.json. Set-up only. */
 #pragma once
 
-#include <jansson.h>
-
 #include "build/model.h"
+#include "load/json_tree.h"
 
 /* None, or form C. */
-bool tok_json_normalizer(const char *file, json_t *root, bool *nfc, struct tok_error *err);
+bool tok_json_normalizer(
+	const char *file, const struct tok_json *root, bool *nfc, struct tok_error *err);
 
 /* The pretokenizer: one with a name, or its regular expressions. */
-bool tok_json_pretok(const char *file, json_t *root, struct tok_model *m, struct tok_error *err);
+bool tok_json_pretok(
+	const char *file, const struct tok_json *root, struct tok_model *m, struct tok_error *err);

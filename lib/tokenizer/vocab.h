@@ -79,7 +79,7 @@ static_assert(sizeof(struct tok_node) == 64, "one cache line");
 
 /*
  * Two bytes side by side, by first << 8 | second. The least rank ids tell which merges of two bytes
- * are certain (encode/bpe_merge.h). They are UINT16_MAX if they are not below.
+ * are certain (encode/merge/bpe_merge.h). They are UINT16_MAX if they are not below.
  */
 struct tok_byte_pair {
 	uint32_t merge;	   /* rank id of the two bytes merged, or TOK_NO_TOKEN */

@@ -105,15 +105,17 @@ tok_hash_bytes(uint64_t seed, const uint8_t *p, uint32_t len)
 	return (uint32_t)(h ^ h >> 32);
 }
 
-static uint32_t *
-find_slot(const struct tok_index *x, const uint8_t *bytes, uint32_t len)
+/* Tokens with another hash are not looked at: most bytes that are looked for are no token. */
+static uint64_t *
+find_slot(const struct tok_index *x, const uint8_t *bytes, uint32_t len, uint32_t hash)
 {
-	uint32_t i = tok_hash_bytes(0, bytes, len) & x->mask;
+	uint32_t i = hash & x->mask;
 
 	for (; x->slot[i] != 0; i = (i + 1) & x->mask) {
-		const struct tok_model_token *t = &x->m->token[x->slot[i] - 1];
+		const struct tok_model_token *t = &x->m->token[(uint32_t)x->slot[i] - 1];
 
-		if (t->len == len && memcmp(x->m->bytes + t->off, bytes, len) == 0)
+		if (x->slot[i] >> 32 == hash && t->len == len &&
+			memcmp(x->m->bytes + t->off, bytes, len) == 0)
 			break;
 	}
 	return &x->slot[i];
@@ -122,20 +124,23 @@ find_slot(const struct tok_index *x, const uint8_t *bytes, uint32_t len)
 uint32_t
 tok_index_find(const struct tok_index *x, const uint8_t *bytes, uint32_t len)
 {
-	return *find_slot(x, bytes, len) - 1; /* free: 0 - 1 == TOK_NO_TOKEN */
+	/* free: 0 - 1 == TOK_NO_TOKEN */
+	return (uint32_t)*find_slot(x, bytes, len, tok_hash_bytes(0, bytes, len)) - 1;
 }
 
 bool
 tok_index_add(struct tok_index *x, uint32_t id)
 {
 	const struct tok_model_token *t = &x->m->token[id];
-	uint32_t *slot;
+	uint32_t hash;
+	uint64_t *slot;
 
 	if (t->special || t->outside || t->len == 0)
 		return true;
-	slot = find_slot(x, x->m->bytes + t->off, t->len);
+	hash = tok_hash_bytes(0, x->m->bytes + t->off, t->len);
+	slot = find_slot(x, x->m->bytes + t->off, t->len, hash);
 	if (*slot != 0)
 		return false;
-	*slot = id + 1;
+	*slot = (uint64_t)hash << 32 | (id + 1);
 	return true;
 }

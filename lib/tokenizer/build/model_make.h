@@ -39,7 +39,7 @@ uint32_t tok_hash_bytes(uint64_t seed, const uint8_t *p, uint32_t len);
 /* Ids by bytes: open addressing over the tokens of a model. */
 struct tok_index {
 	const struct tok_model *m;
-	uint32_t *slot; /* id + 1; 0: free */
+	uint64_t *slot; /* hash << 32 | id + 1; 0: free */
 	uint32_t mask;
 };
 

@@ -27,31 +27,64 @@ is_longer(size_t len)
 	return len > TOK_CACHE_SHORT && len <= TOK_CACHE_LONG;
 }
 
-/* Look up the longer pretokens, which are among the n missed. */
+/* Look up the pretokens at[0 .. n) in the second way of their sets. Returns how many are there:
+ * second[]. */
+static uint32_t
+find_second(struct tok_block *b, const uint16_t *at, uint32_t n)
+{
+	uint32_t found = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t k = at[i];
+		const struct tok_cache_entry *e = &b->set[k][1];
+		const uint32_t differs = tok_cache_differs(e, b->key[k]);
+
+		b->ids[k] = differs ? NULL : e->id;
+		b->second[found] = (uint16_t)k;
+		found += 1 - differs;
+	}
+	return found;
+}
+
+/* Look up the longer pretokens at[0 .. n). */
 static void
-find_longer(const struct tok_cache *c, struct tok_block *b, uint32_t n, const uint8_t *p)
+find_longer(const struct tok_cache *c, struct tok_block *b, const uint16_t *at, uint32_t n,
+	const uint8_t *p)
 {
 	struct tok_cache_long_set set[TOK_BLOCK];
 	const struct tok_cache_record *record[TOK_BLOCK];
-	uint16_t at[TOK_BLOCK];
-	uint32_t longer = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		at[longer] = b->missed[i];
-		longer += is_longer(length_of(b, b->missed[i]));
-	}
-	for (uint32_t i = 0; i < longer; i++) {
 		set[i] = tok_cache_long_set(c, p + b->start[at[i]], (uint32_t)length_of(b, at[i]));
 		__builtin_prefetch(set[i].way);
 	}
-	for (uint32_t i = 0; i < longer; i++) {
+	for (uint32_t i = 0; i < n; i++) {
 		record[i] = tok_cache_candidate(c, set[i]);
 		__builtin_prefetch(record[i]);
 		__builtin_prefetch((const void *)((uintptr_t)record[i] + 64)); /* may be NULL */
 	}
-	for (uint32_t i = 0; i < longer; i++)
+	for (uint32_t i = 0; i < n; i++)
 		b->ids[at[i]] = tok_cache_long_find(
 			record[i], p + b->start[at[i]], (uint32_t)length_of(b, at[i]));
+}
+
+/* Look up the n that are not in the first way of a set. Returns find_second()'s number. */
+static uint32_t
+find_missed(const struct tok_cache *c, struct tok_block *b, uint32_t n, const uint8_t *p)
+{
+	uint16_t brief[TOK_BLOCK], longer[TOK_BLOCK];
+	uint32_t n_brief = 0, n_longer = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const uint16_t k = b->missed[i];
+
+		b->ids[k] = NULL;
+		brief[n_brief] = longer[n_longer] = k;
+		n_brief += length_of(b, k) <= TOK_CACHE_SHORT;
+		n_longer += is_longer(length_of(b, k));
+	}
+	find_longer(c, b, longer, n_longer, p);
+	return find_second(b, brief, n_brief);
 }
 
 /* ---- 2. words that are one token, other than BPE's, and those which no merge makes ---- */
@@ -226,17 +259,21 @@ static inline uint32_t *
 give_out(const struct tok_vocab *v, const struct tok_block *b, uint32_t first, uint32_t last,
 	uint32_t *ids)
 {
-	uint32_t k = first;
+	const uint32_t exact = v->unigram.norm.on || last == first ? first : last - 1;
 
-	for (; k + 1 < last && !v->unigram.norm.on; k++) {
-		const uint32_t *from = b->ids[k], n = tok_cache_count(from);
+	for (uint32_t k = first; k < exact; k++) {
+		const uint32_t *from = b->ids[k];
+		uint32_t n = from[-1] >> TOK_CACHE_IDS_SHIFT;
 
 		memcpy(ids, from, TOK_CACHE_SOME * sizeof(*ids));
-		for (uint32_t i = TOK_CACHE_SOME; __builtin_expect(i < n, 0); i++)
-			ids[i] = from[i];
+		if (__builtin_expect(n > TOK_CACHE_SOME, 0)) {
+			n = tok_cache_count(from);
+			for (uint32_t i = TOK_CACHE_SOME; i < n; i++)
+				ids[i] = from[i];
+		}
 		ids += n;
 	}
-	for (; k < last; k++) {
+	for (uint32_t k = exact; k < last; k++) {
 		memcpy(ids, b->ids[k], tok_cache_count(b->ids[k]) * sizeof(*ids));
 		ids += tok_cache_count(b->ids[k]);
 	}
@@ -279,13 +316,11 @@ uint32_t *
 tok_block_encode(struct tok_stream *s, struct tok_block *b, uint32_t n, const uint8_t *p,
 	const uint8_t *end, uint32_t *ids)
 {
-	uint32_t missed = n, left, done = 0;
+	uint32_t missed = n, second = 0, left, done = 0;
 
 	if (s->cache != NULL) {
 		missed = s->vocab->kernels->find(s->cache, b, n, p, end);
-		for (uint32_t i = 0; i < missed; i++)
-			b->ids[b->missed[i]] = NULL;
-		find_longer(s->cache, b, missed, p);
+		second = find_missed(s->cache, b, missed, p);
 		missed = list_left(b, b->missed, missed, b->missed);
 	} else {
 		for (uint32_t k = 0; k < n; k++) {
@@ -317,8 +352,11 @@ tok_block_encode(struct tok_stream *s, struct tok_block *b, uint32_t n, const ui
 		done = k + 1;
 	}
 	ids = give_out(s->vocab, b, done, n, ids);
-	if (s->cache != NULL)
-		learn_missed(
-			s->cache, b, missed, left, p); /* nothing is read from there any more */
+	if (s->cache == NULL)
+		return ids;
+	/* Nothing is read from the cache any more. */
+	for (uint32_t i = 0; i < second; i++)
+		tok_cache_promote(b->set[b->second[i]], b->key[b->second[i]]);
+	learn_missed(s->cache, b, missed, left, p);
 	return ids;
 }

@@ -20,6 +20,7 @@ struct tok_block {
 		uint32_t head, id;
 	} one[TOK_BLOCK + TOK_CACHE_SOME / 2];		 /* a pretoken that is one token */
 	uint16_t missed[TOK_BLOCK + 8], left[TOK_BLOCK]; /* indices: not cached; not a token */
+	uint16_t second[TOK_BLOCK];			 /* in the second way of their sets */
 	struct tok_bpe_word word[TOK_BLOCK];		 /* to be merged */
 	uint32_t merged[TOK_BLOCK_MERGED];		 /* their ids */
 };

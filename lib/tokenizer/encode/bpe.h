@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Byte pair encoding of one pretoken. There are three implementations, which must agree:
- * bpe_merge.h applies the merges to a short whole pretoken; bpe_whole.c searches the tokens of a
- * longer whole pretoken; bpe_stream.c takes a pretoken byte by byte.
+ * merge/bpe_merge.h applies the merges to a short whole pretoken; bpe_whole.c searches the tokens
+ * of a longer whole pretoken; bpe_stream.c takes a pretoken byte by byte.
  */
 #pragma once
 

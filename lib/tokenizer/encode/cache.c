@@ -4,6 +4,7 @@
 
 #include "cache.h"
 #include "tables/mem.h"
+#include "warm_up.h"
 
 #define FIRST(n) (~0ull >> (64 - 8 * (n)))
 #define LEN(n) ((uint64_t)(n) << TOK_CACHE_LEN_SHIFT)
@@ -26,6 +27,7 @@ const struct tok_cache_mask tok_cache_mask[TOK_CACHE_SHORT + 2] = {
 	[TOK_CACHE_SHORT + 1] = {{0, 0}, {~0ull, FIRST(7)}},
 };
 
+#define PAGE 4096u	    /* bytes, or a part of a larger one */
 #define LONG_SHARE 2	    /* entries per position of a longer pretoken */
 #define RING_SHARE 16	    /* bytes of the ring per entry */
 #define RING_MIN (1u << 13) /* bytes: room for some records */
@@ -88,8 +90,9 @@ tok_cache_create(const struct tok_vocab *v, uint32_t entries, const struct tok_m
 	p = mem->alloc(mem->ctx, bytes, 64);
 	if (p == NULL)
 		return NULL;
-	memset(p, 0, bytes); /* already zero; touch the pages now, so that no call has to wait for
-				them */
+	/* Touch the pages now, so that no call has to wait for them. They are zero. */
+	for (size_t i = 0; i < bytes; i += PAGE)
+		((volatile uint8_t *)p)[i] = 0;
 	c = (struct tok_cache *)p;
 	c->entry = (struct tok_cache_entry *)(p + head);
 	c->longer = (uint64_t *)(p + longer);
@@ -109,6 +112,7 @@ tok_cache_create(const struct tok_vocab *v, uint32_t entries, const struct tok_m
 	c->multiplier[1] |= 1;
 	if (v->kind == TOK_KIND_BPE)
 		learn_tokens(c, v);
+	tok_warm_up(v, c);
 	return c;
 }
 

@@ -148,7 +148,8 @@ tok_cache_mix(const struct tok_cache *c, uint64_t a, uint64_t b)
 
 /* [len]: which of 16 bytes belong to the key of a pretoken; what the other bytes of the key are. */
 struct tok_cache_mask {
-	uint64_t text[2], rest[2];
+	_Alignas(16) uint64_t text[2];
+	uint64_t rest[2];
 };
 extern const struct tok_cache_mask tok_cache_mask[TOK_CACHE_SHORT + 2];
 
@@ -181,18 +182,20 @@ tok_cache_n(const struct tok_cache_entry *e)
 	return (uint32_t)(e->key[1] >> TOK_CACHE_N_SHIFT);
 }
 
-/* Look up a key; NULL: not in the cache. Without a branch: the processor could not predict which
- * way has it. */
+/* 0: the entry has this key, else 1. Without a branch: the processor could not predict it. */
+static inline uint32_t
+tok_cache_differs(const struct tok_cache_entry *e, const uint64_t key[2])
+{
+	return tok_nonzero((e->key[0] ^ key[0]) | (e->key[1] ^ key[1]) << (64 - TOK_CACHE_N_SHIFT));
+}
+
+/* Look up a key; NULL: not in the cache. */
 static inline const uint32_t *
 tok_cache_find(const struct tok_cache_entry *set, const uint64_t key[2])
 {
-	const uint32_t differs0 = tok_nonzero(
-		(set[0].key[0] ^ key[0]) | (set[0].key[1] ^ key[1]) << (64 - TOK_CACHE_N_SHIFT));
-	const uint32_t differs1 = tok_nonzero(
-		(set[1].key[0] ^ key[0]) | (set[1].key[1] ^ key[1]) << (64 - TOK_CACHE_N_SHIFT));
-	const struct tok_cache_entry *e = &set[differs0];
+	const uint32_t differs = tok_cache_differs(&set[0], key);
 
-	return differs0 & differs1 ? NULL : e->id;
+	return differs & tok_cache_differs(&set[1], key) ? NULL : set[differs].id;
 }
 
 /* Insert into the first way. The entry that was there moves to the second way if it fits in one. */
@@ -211,6 +214,18 @@ tok_cache_learn(struct tok_cache_entry *set, const uint64_t key[2], const uint32
 		memcpy(&set[1], id + TOK_CACHE_SOME, (n - TOK_CACHE_SOME) * sizeof(*id));
 	memcpy(e.id, id, (n < TOK_CACHE_SOME ? n : TOK_CACHE_SOME) * sizeof(*id));
 	set[0] = e;
+}
+
+/* Exchange the ways if the second one has this key, as it was used last. */
+static inline void
+tok_cache_promote(struct tok_cache_entry *set, const uint64_t key[2])
+{
+	const struct tok_cache_entry e = set[0];
+
+	if (tok_cache_differs(&set[1], key))
+		return; /* among others, if the first way's ids continue there */
+	set[0] = set[1];
+	set[1] = e;
 }
 
 /* ---- longer pretokens: TOK_CACHE_SHORT < len <= TOK_CACHE_LONG ---- */

@@ -18,29 +18,35 @@ first_lanes(uint32_t n)
 /* The bytes of a group: pretoken i is at p + at[i], and 16 bytes are readable there. */
 struct texts {
 	const uint8_t *p;
-	uint64_t at[GROUP];
-	uint8_t copy[GROUP][16]; /* of those near the end of the text */
+	const size_t *at;
 };
 
-static inline void
-copy_texts(struct texts *t, const uint8_t *end)
+/* Room for a copy of those near the end of the text, or of a group that is not full. */
+struct copy {
+	size_t at[GROUP];
+	uint8_t bytes[GROUP][16];
+};
+
+static void
+copy_texts(struct texts *t, struct copy *copy, __m512i at, const uint8_t *end)
 {
+	_mm512_storeu_si512(copy->at, at);
 	for (uint32_t i = 0; i < GROUP; i++) {
-		const uint8_t *from = t->p + t->at[i];
+		const uint8_t *from = t->p + copy->at[i];
 		const size_t room = (size_t)(end - from);
 
-		memset(t->copy[i], 0, 16);
-		memcpy(t->copy[i], from, room < 16 ? room : 16);
-		t->at[i] = 16 * i;
+		memset(copy->bytes[i], 0, 16);
+		memcpy(copy->bytes[i], from, room < 16 ? room : 16);
+		copy->at[i] = 16 * i;
 	}
-	t->p = t->copy[0];
+	*t = (struct texts){copy->bytes[0], copy->at};
 }
 
 /* Keys of four pretokens. len[4 * half ..]: their lengths; longer than TOK_CACHE_SHORT: 16. */
 static inline __m512i
 four_keys(const struct texts *t, __m512i len, uint32_t half)
 {
-	const uint64_t *at = t->at + 4 * half;
+	const size_t *at = t->at + 4 * half;
 	/* The place in a key; byte 15 is no text. */
 	const __m512i place = _mm512_broadcast_i32x4(
 		_mm_set_epi8(-1, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0));
@@ -84,15 +90,14 @@ make_keys(const struct tok_cache *c, struct tok_block *b, uint32_t k, uint32_t n
 			_mm512_set1_epi64(TOK_CACHE_SHORT + 1));
 	const size_t room = (size_t)(end - p);
 	__m512i low, high, sets;
-	struct texts t;
+	struct texts t = {p, b->start + k};
+	struct copy copy;
 
-	t.p = p;
-	_mm512_storeu_si512(t.at, at);
-	if (__builtin_expect(room < 16, 0) ||
+	if (__builtin_expect(n - k < GROUP, 0) || __builtin_expect(room < 16, 0) ||
 		__builtin_expect(
 			_mm512_cmpgt_epu64_mask(at, _mm512_set1_epi64((long long)(room - 16))) != 0,
 			0))
-		copy_texts(&t, end);
+		copy_texts(&t, &copy, at, end);
 	low = four_keys(&t, len, 0);
 	high = four_keys(&t, len, 1);
 	_mm512_store_si512(b->key[k], low);
@@ -107,29 +112,29 @@ make_keys(const struct tok_cache *c, struct tok_block *b, uint32_t k, uint32_t n
 		__builtin_prefetch(b->set[k + i]);
 }
 
-/* Keys of one way of four sets. */
+/* The first keys of four sets. */
 static inline __m512i
-four_ways(struct tok_cache_entry *const set[4], uint32_t way)
+four_first(struct tok_cache_entry *const set[4])
 {
-	__m512i x = _mm512_castsi128_si512(_mm_load_si128((const __m128i *)set[0][way].key));
+	__m512i x = _mm512_castsi128_si512(_mm_load_si128((const __m128i *)set[0]->key));
 
-	x = _mm512_inserti64x2(x, _mm_load_si128((const __m128i *)set[1][way].key), 1);
-	x = _mm512_inserti64x2(x, _mm_load_si128((const __m128i *)set[2][way].key), 2);
-	return _mm512_inserti64x2(x, _mm_load_si128((const __m128i *)set[3][way].key), 3);
+	x = _mm512_inserti64x2(x, _mm_load_si128((const __m128i *)set[1]->key), 1);
+	x = _mm512_inserti64x2(x, _mm_load_si128((const __m128i *)set[2]->key), 2);
+	return _mm512_inserti64x2(x, _mm_load_si128((const __m128i *)set[3]->key), 3);
 }
 
-/* Which pretokens of a group are in this way of their sets. */
+/* Which pretokens of a group are the first of their sets. */
 static inline uint32_t
-in_way(const struct tok_block *b, uint32_t k, uint32_t way)
+are_first(const struct tok_block *b, uint32_t k)
 {
 	/* Of a key: all but the number of ids. */
 	const __m512i bits = _mm512_broadcast_i32x4(
 		_mm_set_epi64x((long long)(~0ull >> (64 - TOK_CACHE_N_SHIFT)), -1));
 	/* (a ^ b) & bits */
 	const __m512i low = _mm512_ternarylogic_epi64(
-		four_ways(b->set + k, way), _mm512_load_si512(b->key[k]), bits, 0x28);
+		four_first(b->set + k), _mm512_load_si512(b->key[k]), bits, 0x28);
 	const __m512i high = _mm512_ternarylogic_epi64(
-		four_ways(b->set + k + 4, way), _mm512_load_si512(b->key[k + 4]), bits, 0x28);
+		four_first(b->set + k + 4), _mm512_load_si512(b->key[k + 4]), bits, 0x28);
 	const uint32_t same = _mm512_kunpackb(
 		_mm512_testn_epi64_mask(high, high), _mm512_testn_epi64_mask(low, low));
 
@@ -140,21 +145,16 @@ uint32_t
 tok_find_avx512(const struct tok_cache *c, struct tok_block *b, uint32_t n, const uint8_t *p,
 	const uint8_t *end)
 {
-	const __m512i id0 = _mm512_set1_epi64(offsetof(struct tok_cache_entry, id));
-	const __m512i id1 = _mm512_set1_epi64(
-		offsetof(struct tok_cache_entry, id) + sizeof(struct tok_cache_entry));
+	const __m512i id = _mm512_set1_epi64(offsetof(struct tok_cache_entry, id));
 	__m128i index = _mm_set_epi16(7, 6, 5, 4, 3, 2, 1, 0);
 	uint32_t missed = 0;
 
 	for (uint32_t k = 0; k < n; k += GROUP)
 		make_keys(c, b, k, n, p, end);
 	for (uint32_t k = 0; k < n; k += GROUP) {
-		const uint32_t first = in_way(b, k, 0);
-		const uint32_t misses = ~(first | in_way(b, k, 1)) & first_lanes(n - k);
+		const uint32_t misses = ~are_first(b, k) & first_lanes(n - k);
 
-		_mm512_store_si512(
-			b->ids + k, _mm512_add_epi64(_mm512_load_si512(b->set + k),
-					    _mm512_mask_mov_epi64(id1, (__mmask8)first, id0)));
+		_mm512_store_si512(b->ids + k, _mm512_add_epi64(_mm512_load_si512(b->set + k), id));
 		_mm_storeu_si128((__m128i *)(b->missed + missed),
 			_mm_maskz_compress_epi16((__mmask8)misses, index));
 		missed += (uint32_t)__builtin_popcount(misses);

@@ -1,37 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Short pretokens in the cache, in plain C. Hot path. */
-#include "block.h"
-#include "isa/kernels.h"
-
-#define KEY_READ 16 /* bytes */
+#define FIND_KERNEL tok_find_portable
+#include "find.h"
 
 static inline void
-make_key(const struct tok_cache *c, struct tok_block *b, uint32_t k, const uint8_t *at)
+make_key(uint64_t key[2], const uint8_t *p, size_t len)
 {
-	tok_cache_key(b->key[k], at, b->end[k] - b->start[k]);
-	b->set[k] = tok_cache_set(c, b->key[k]);
-	__builtin_prefetch(b->set[k]);
+	tok_cache_key(key, p, len);
 }
 
-uint32_t
-tok_find_portable(const struct tok_cache *c, struct tok_block *b, uint32_t n, const uint8_t *p,
-	const uint8_t *end)
+static inline uint32_t
+key_differs(const struct tok_cache_entry *e, const uint64_t key[2])
 {
-	uint32_t missed = 0, k = 0;
-
-	for (; k < n && end - (p + b->start[k]) >= KEY_READ; k++)
-		make_key(c, b, k, p + b->start[k]);
-	for (; k < n; k++) {
-		const uint8_t *at = p + b->start[k];
-		uint8_t copy[KEY_READ] = {0};
-
-		memcpy(copy, at, (size_t)(end - at));
-		make_key(c, b, k, copy);
-	}
-	for (k = 0; k < n; k++) {
-		b->ids[k] = tok_cache_find(b->set[k], b->key[k]);
-		b->missed[missed] = (uint16_t)k;
-		missed += b->ids[k] == NULL;
-	}
-	return missed;
+	return tok_cache_differs(e, key);
 }

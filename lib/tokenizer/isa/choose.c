@@ -70,7 +70,7 @@ static const struct {
 			   .utf8 = tok_utf8_avx2,
 			   .skip = tok_skip_avx2,
 			   .merge = tok_merge_avx2,
-			   .find = tok_find_portable}},
+			   .find = tok_find_avx2}},
 #else
 	{NULL, {.isa = "avx512"}},
 	{NULL, {.isa = "avx2"}},

@@ -30,8 +30,8 @@ typedef size_t tok_utf8_kernel(const uint8_t *p, size_t n);
 
 /*
  * Find the first n pretokens of a block, which lie in the text [p, end), in the table of short
- * pretokens. Fills in key, set, ids, and missed: the indices of those that are not there, whose ids
- * are undefined. Returns their number.
+ * pretokens, in the first way of their sets: most are there. Fills in key, set, ids, and missed:
+ * the indices of those that are not there. Returns their number.
  */
 typedef uint32_t tok_find_kernel(const struct tok_cache *c, struct tok_block *b, uint32_t n,
 	const uint8_t *p, const uint8_t *end);
@@ -51,7 +51,7 @@ struct tok_kernels {
 tok_scan_kernel tok_scan_portable, tok_scan_avx2, tok_scan_avx512, tok_scan_neon;
 tok_utf8_kernel tok_utf8_portable, tok_utf8_avx2, tok_utf8_avx512, tok_utf8_neon;
 tok_skip_kernel tok_skip_portable, tok_skip_avx2, tok_skip_avx512, tok_skip_neon;
-tok_find_kernel tok_find_portable, tok_find_avx512;
+tok_find_kernel tok_find_portable, tok_find_avx2, tok_find_avx512;
 tok_merge_kernel tok_merge_portable, tok_merge_avx2, tok_merge_avx512;
 
 /*

@@ -8,6 +8,7 @@
  * it, and only a whole pretoken can be this token. No other pair with the same bytes can ever meet
  * (doc/internals/streaming.md, lemma 1).
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "rank_model.h"
@@ -51,13 +52,19 @@ tok_base64_decode(const char *p, size_t len, size_t most, uint8_t *out)
 	return n > most ? -1 : (long)n;
 }
 
+struct ranks {
+	struct tok_index index;
+	uint32_t of_two[256][256]; /* what two bytes make: most of what is looked for */
+};
+
 /*
  * Encode the bytes of `id` until two parts are left, and put them in part[]. False: more are left,
  * so no merge makes the token.
  */
 static bool
-split_token(const struct tok_index *x, uint32_t id, uint32_t *part, uint32_t *end)
+split_token(const struct ranks *ranks, uint32_t id, uint32_t *part, uint32_t *end)
 {
+	const struct tok_index *x = &ranks->index;
 	const struct tok_model_token *t = &x->m->token[id];
 	const uint8_t *p = x->m->bytes + t->off;
 	uint32_t n = t->len, i;
@@ -66,7 +73,7 @@ split_token(const struct tok_index *x, uint32_t id, uint32_t *part, uint32_t *en
 	for (i = 0; i < n; i++)
 		end[i] = i + 1;
 	for (i = 0; i + 1 < n; i++)
-		part[i] = tok_index_find(x, p + i, 2);
+		part[i] = ranks->of_two[p[i]][p[i + 1]];
 	while (n > 2) {
 		uint32_t at = 0;
 
@@ -88,23 +95,37 @@ split_token(const struct tok_index *x, uint32_t id, uint32_t *part, uint32_t *en
 	return part[0] != TOK_NO_TOKEN && part[1] != TOK_NO_TOKEN;
 }
 
+static bool
+find_merges(struct ranks *ranks, const char *file, struct tok_model *m, struct tok_error *err)
+{
+	uint32_t part[TOK_MAX_TOKEN_BYTES], end[TOK_MAX_TOKEN_BYTES];
+
+	memset(ranks->of_two, 0xff, sizeof(ranks->of_two));
+	for (uint32_t id = 0; id < m->n_tokens; id++) {
+		const uint8_t *p = m->bytes + m->token[id].off;
+
+		if (!tok_index_add(&ranks->index, id))
+			return tok_fail(err, "%s: rank %u has the bytes of another rank", file, id);
+		if (m->token[id].len == 2)
+			ranks->of_two[p[0]][p[1]] = tok_index_find(&ranks->index, p, 2);
+	}
+	for (uint32_t id = 0; id < m->n_tokens; id++) {
+		if (m->token[id].len >= 2 && split_token(ranks, id, part, end))
+			tok_model_put_merge(m, part[0], part[1], id);
+	}
+	return true;
+}
+
 bool
 tok_rank_merges(const char *file, struct tok_model *m, struct tok_error *err)
 {
-	uint32_t part[TOK_MAX_TOKEN_BYTES], end[TOK_MAX_TOKEN_BYTES], id;
-	struct tok_index x;
-	bool ok = tok_index_init(&x, m, err);
+	struct ranks *ranks = calloc(1, sizeof(*ranks));
+	bool ok;
 
-	for (id = 0; ok && id < m->n_tokens; id++) {
-		if (!tok_index_add(&x, id))
-			ok = tok_fail(err, "%s: rank %u has the bytes of another rank", file, id);
-	}
-	for (id = 0; ok && id < m->n_tokens; id++) {
-		if (m->token[id].len < 2)
-			continue;
-		if (split_token(&x, id, part, end))
-			tok_model_put_merge(m, part[0], part[1], id);
-	}
-	tok_index_free(&x);
+	if (ranks == NULL)
+		return tok_fail(err, "%s: out of memory for its merges", file);
+	ok = tok_index_init(&ranks->index, m, err) && find_merges(ranks, file, m, err);
+	tok_index_free(&ranks->index);
+	free(ranks);
 	return ok;
 }

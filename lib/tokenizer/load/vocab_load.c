@@ -10,7 +10,6 @@
 #include "compiled/compiled.h"
 #include "build/model_make.h"
 #include "build/vocab_table.h"
-#include "warm_up.h"
 
 #define FOLDERS "/usr/local/share/dpdk-tokd/vocab:/usr/share/dpdk-tokd/vocab"
 
@@ -289,8 +288,6 @@ finish(struct tok_vocab *v, const char *name, const struct files *f,
 	}
 	if (v == NULL)
 		name_in_error(name, f, err);
-	else
-		tok_warm_up(v);
 	return v;
 }
 

@@ -49,6 +49,7 @@ MAY_INCLUDE: dict[str, set[str]] = {
     TOK + "tables": {"tok.h", TOK + "unicode"},
     TOK + "normalize": {"tok.h", TOK + "unicode", TOK + "tables"},
     TOK + "encode": HOT,
+    TOK + "encode/merge": HOT,
     TOK + "pretokenize": HOT,
     TOK + "pretokenize/regex": HOT | {TOK + "pretokenize"},
     "lib/tokenizer": HOT | {TOK + "pretokenize", TOK + "offsets"},

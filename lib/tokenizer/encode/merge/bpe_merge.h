@@ -11,7 +11,7 @@
  * before all these. So it is applied, and merges of lower rank do not see its result. That is half
  * of all merges of text. The others are applied one by one, the one with the least rank first.
  */
-#include "bpe.h"
+#include "encode/bpe.h"
 
 /*
  * A word is a list of parts at places 1 .. n. A merge leaves its result at the place of its left

@@ -178,8 +178,10 @@ tok_model_checksum(const struct tok_model *m)
 		crc = add_number(crc, m->merge[i].result);
 	}
 	/* Only if it makes a difference, so that equal tokenizers have equal checksums. */
-	if (m->nfc)
+	if (tok_norm_is_form_c(&m->norm))
 		crc = add_number(crc, 0x4e4643);
+	else if (m->norm.n > 0)
+		crc = (uint32_t)crc32_z(crc, (const uint8_t *)&m->norm, sizeof(m->norm));
 	if (m->metaspace.stage != TOK_METASPACE_OFF)
 		crc = add_number(
 			crc, 0x73700000u | (uint32_t)m->metaspace.stage << 8 | m->metaspace.prefix);

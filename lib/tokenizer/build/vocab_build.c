@@ -447,7 +447,7 @@ build_wordpiece(struct tok_vocab *v, const struct tok_model *m, struct tok_error
 static bool
 build(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 {
-	bool ok = build_spans(v, m, err);
+	bool ok = build_spans(v, m, err) && tok_norm_build(v, &m->norm, err);
 
 	switch (m->kind) {
 	case TOK_KIND_BPE:
@@ -465,6 +465,11 @@ build(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 	ok = ok && tok_added_build(v, m, err);
 	if (ok && (m->kind == TOK_KIND_UNIGRAM || m->unigram.sentencepiece))
 		tok_unigram_sum(v); /* uses the added tokens */
+	if (ok && !tok_norm_bound(v))
+		return tok_fail(err,
+			"the normalizer gives up to %u ids for a byte: not implemented (the limit is "
+			"%u)",
+			v->ids_per_byte, TOK_IDS_PER_BYTE_MAX);
 	return ok;
 }
 
@@ -507,7 +512,6 @@ tok_vocab_build(struct tok_model *m, const char *name, const char *path, const s
 	v->kind = m->kind;
 	v->ids_per_byte = TOK_UTF8_REPLACEMENT_BYTES; /* other kinds set their own */
 	v->pretok = m->pretok;
-	v->nfc = m->nfc;
 	v->metaspace = m->metaspace;
 	v->shape = m->shape;
 	v->n_ranks = TOK_BYTES + m->n_merges;

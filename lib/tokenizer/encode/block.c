@@ -219,8 +219,7 @@ encode_alone(struct tok_stream *s, const uint8_t *p, size_t len, uint32_t *ids)
  * Copy the ids of the pretokens first .. last - 1, all of which have ids. The copies may write more
  * than the ids: there is room for three ids per byte (tok_stream_bound), and each pretoken has at
  * least one byte. So there is room for six ids before the last pretoken, and for fifteen from a
- * pretoken of five ids on. This does not hold after SentencePiece's normalizer, whose map sets the
- * bound.
+ * pretoken of five ids on. This does not hold where a normalizer sets the bound (`tight`).
  */
 static inline uint32_t *
 give_out(const struct tok_vocab *v, const struct tok_block *b, uint32_t first, uint32_t last,
@@ -228,7 +227,7 @@ give_out(const struct tok_vocab *v, const struct tok_block *b, uint32_t first, u
 {
 	uint32_t k = first;
 
-	for (; k + 1 < last && !v->unigram.norm.on; k++) {
+	for (; k + 1 < last && !v->tight; k++) {
 		const uint32_t *from = b->ids[k], n = tok_cache_count(from);
 
 		memcpy(ids, from, TOK_CACHE_SOME * sizeof(*ids));

@@ -24,6 +24,7 @@ struct tok_spm_norm {
 	bool sentencepiece;
 	uint32_t dummy; /* enum tok_dummy */
 	bool white;	/* at least one of the four above is set */
+	uint32_t several; /* set-up: the most ids of a key of several characters, by character */
 	bool parts;	/* set-up: some added token is searched in its output */
 	/* By ASCII character: printable, and not a key; sentencepiece: no key of only ASCII begins
 	   with it */

@@ -5,14 +5,7 @@
 #include "added.h"
 #include "load/json_rules.h"
 #include "bert.h"
-
-static const struct tok_json_rule normalizer_rules[] = {
-	{"type", "\"BertNormalizer\"", NULL, true},
-	{"clean_text", "true, false", NULL, true},
-	{"handle_chinese_chars", "true, false", NULL, true},
-	{"strip_accents", "null, true, false", NULL, false},
-	{"lowercase", "true, false", NULL, true},
-};
+#include "normalizer.h"
 
 static const struct tok_json_rule pre_tokenizer_rules[] = {
 	{"type", "\"BertPreTokenizer\"", NULL, true},
@@ -48,11 +41,55 @@ tok_json_is_bert(const json_t *root)
 	return strcmp(type_of(json_object_get(root, "model")), "WordPiece") == 0;
 }
 
-bool
-tok_json_bert_check(const char *file, json_t *root, struct tok_error *err)
+static bool
+is_on(const json_t *component, const char *key)
 {
-	return tok_json_check_component(file, "normalizer", json_object_get(root, "normalizer"),
-		       "BertNormalizer", normalizer_rules, N(normalizer_rules), err) &&
+	return json_is_true(json_object_get(component, key));
+}
+
+/* Is some added token searched in normalized text? */
+static bool
+any_normalized(const json_t *root)
+{
+	json_t *one;
+	size_t i;
+
+	json_array_foreach (json_object_get(root, "added_tokens"), i, one) {
+		if (is_on(one, "normalized"))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * BertNormalizer is one with the split into words (bert_norm.h), unless something lies between
+ * them; then it is steps, as other normalizers are.
+ */
+static bool
+read_normalizer(const char *file, json_t *root, struct tok_model *m, struct tok_error *err)
+{
+	json_t *normalizer = json_object_get(root, "normalizer");
+	const json_t *strip = json_object_get(normalizer, "strip_accents");
+	struct tok_model_bert *b = &m->bert;
+
+	if (tok_json_is_absent(normalizer))
+		return true;
+	if (!tok_json_step(file, "normalizer", normalizer, &m->norm, err))
+		return false;
+	if (!tok_json_is_type(normalizer, "BertNormalizer") || any_normalized(root))
+		return true;
+	m->norm = (struct tok_model_norm){0};
+	b->clean_text = is_on(normalizer, "clean_text");
+	b->handle_chinese_chars = is_on(normalizer, "handle_chinese_chars");
+	b->lowercase = is_on(normalizer, "lowercase");
+	b->strip_accents = tok_json_is_absent(strip) ? b->lowercase : json_is_true(strip);
+	return true;
+}
+
+bool
+tok_json_bert_check(const char *file, json_t *root, struct tok_model *m, struct tok_error *err)
+{
+	return read_normalizer(file, root, m, err) &&
 	       tok_json_check_component(file, "pre_tokenizer",
 		       json_object_get(root, "pre_tokenizer"), "BertPreTokenizer",
 		       pre_tokenizer_rules, N(pre_tokenizer_rules), err) &&
@@ -63,18 +100,10 @@ tok_json_bert_check(const char *file, json_t *root, struct tok_error *err)
 }
 
 static bool
-is_on(const json_t *component, const char *key)
-{
-	return json_is_true(json_object_get(component, key));
-}
-
-static bool
 read_options(const char *file, const json_t *root, const struct tok_json_vocab *vocab,
 	struct tok_model *m, struct tok_error *err)
 {
-	const json_t *normalizer = json_object_get(root, "normalizer");
 	const json_t *model = json_object_get(root, "model");
-	const json_t *strip = json_object_get(normalizer, "strip_accents");
 	const json_t *max = json_object_get(model, "max_input_chars_per_word");
 	const char *unk = json_string_value(json_object_get(model, "unk_token"));
 	const struct tok_json_entry *unk_id =
@@ -89,16 +118,9 @@ read_options(const char *file, const json_t *root, const struct tok_json_vocab *
 	if (unk_id == NULL)
 		return tok_fail(err, "%s: model.unk_token \"%.60s\" is not in model.vocab", file,
 			unk == NULL ? "" : unk);
-	m->bert = (struct tok_model_bert){
-		.clean_text = is_on(normalizer, "clean_text"),
-		.handle_chinese_chars = is_on(normalizer, "handle_chinese_chars"),
-		.lowercase = is_on(normalizer, "lowercase"),
-		.cleanup = is_on(json_object_get(root, "decoder"), "cleanup"),
-		.max_chars = (uint32_t)json_integer_value(max),
-		.unk = unk_id->id,
-	};
-	m->bert.strip_accents =
-		strip == NULL || json_is_null(strip) ? m->bert.lowercase : json_is_true(strip);
+	m->bert.cleanup = is_on(json_object_get(root, "decoder"), "cleanup");
+	m->bert.max_chars = (uint32_t)json_integer_value(max);
+	m->bert.unk = unk_id->id;
 	return true;
 }
 
@@ -126,12 +148,6 @@ put_added(const char *file, const struct tok_json_vocab *vocab, const struct tok
 		const uint8_t *text = (const uint8_t *)added[i].text;
 		struct tok_model_token *t = &m->token[added[i].id];
 
-		if (added[i].what & TOK_ADDED_NORMALIZED)
-			return tok_fail(err,
-				"%s: added token \"%.60s\" is searched in normalized text: "
-				"not implemented for BERT; set its \"normalized\" "
-				"to false",
-				file, added[i].text);
 		if (tok_json_vocab_find(vocab, added[i].text, strlen(added[i].text)) == NULL) {
 			if (t->len != 0)
 				return tok_fail(err,

@@ -12,15 +12,6 @@ static const struct tok_json_rule sequence_rules[] = {
 	{"pretokenizers", NULL, NULL, true},
 };
 
-static const struct tok_json_rule normalizers_rules[] = {
-	{"type", "\"Sequence\"", NULL, true},
-	{"normalizers", NULL, NULL, true},
-};
-
-static const struct tok_json_rule nfc_rules[] = {
-	{"type", "\"NFC\"", NULL, true},
-};
-
 static const struct tok_json_rule split_rules[] = {
 	{"type", "\"Split\"", NULL, true},
 	{"pattern", NULL, NULL, true},
@@ -52,29 +43,6 @@ static const struct tok_json_rule bytes_rules[] = {
 };
 
 #define N(rules) (sizeof(rules) / sizeof(rules[0]))
-
-bool
-tok_json_normalizer(const char *file, json_t *root, bool *nfc, struct tok_error *err)
-{
-	json_t *normalizer = json_object_get(root, "normalizer"), *list;
-
-	*nfc = false;
-	if (tok_json_is_type(normalizer, "Sequence")) { /* of none, or of one */
-		list = json_object_get(normalizer, "normalizers");
-		if (!tok_json_check(file, "normalizer", normalizer, normalizers_rules,
-			    N(normalizers_rules), err))
-			return false;
-		if (!json_is_array(list) || json_array_size(list) > 1)
-			return tok_fail(err,
-				"%s: normalizer \"Sequence\" of %zu is not implemented "
-				"(implemented: none, or one \"NFC\")",
-				file, json_array_size(list));
-		normalizer = json_array_get(list, 0);
-	}
-	*nfc = normalizer != NULL && !json_is_null(normalizer);
-	return !*nfc || tok_json_check_component(file, "normalizer", normalizer, "NFC", nfc_rules,
-				N(nfc_rules), err);
-}
 
 /* ---- splits ---- */
 

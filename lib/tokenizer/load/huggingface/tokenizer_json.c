@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "added.h"
+#include "normalizer.h"
 #include "pieces.h"
 #include "pretok.h"
 #include "load/json_rules.h"
@@ -51,6 +52,15 @@ check_components(const char *file, json_t *root, struct tok_error *err)
 		       N(decoder_rules), err) &&
 	       tok_json_check(file, "model", json_object_get(root, "model"), model_rules,
 		       N(model_rules), err);
+}
+
+static bool
+read_steps(const char *file, json_t *root, struct tok_model *m, struct tok_error *err)
+{
+	json_t *normalizer = json_object_get(root, "normalizer");
+
+	return tok_json_is_absent(normalizer) ||
+	       tok_json_step(file, "normalizer", normalizer, &m->norm, err);
 }
 
 /* At least as many merges as a list has: each has two quotation marks or more. */
@@ -180,14 +190,14 @@ load(const char *path, const struct tok_json_file *f, struct tok_model *m, struc
 	if (!tok_json_check_top(file, root, err))
 		return false;
 	if (wordpiece)
-		ok = tok_json_bert_check(file, root, err);
+		ok = tok_json_bert_check(file, root, m, err);
 	else if (tok_json_is_pieces(root))
 		ok = tok_json_pieces(file, root, m, err);
 	else if (unigram)
 		ok = tok_json_unigram_check(file, root, m, err);
 	else
 		ok = check_components(file, root, err) &&
-		     tok_json_normalizer(file, root, &m->nfc, err) &&
+		     read_steps(file, root, m, err) &&
 		     tok_json_pretok(file, root, m, err);
 	if (ok && !tok_json_is_absent(list) && !json_is_array(list))
 		ok = tok_fail(err, "%s: added_tokens is not a list", file);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A tokenizer.json with a Unigram model: supported components and their meaning. Set-up only. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "added.h"
 #include "build/parts.h"
 #include "metaspace.h"
+#include "normalizer.h"
 #include "load/json_rules.h"
 #include "scores.h"
 #include "unigram.h"
@@ -159,22 +161,46 @@ read_normalizer(
 		"null, Precompiled, Strip, Replace of several blanks, Sequence of these", err);
 }
 
+/* May sentencepiece's normalizer (spm_norm.h) take list[from .. ]? */
 static bool
-read_normalizers(const char *file, json_t *root, struct tok_model_unigram *u, struct tok_error *err)
+is_spm(const json_t *list, size_t from)
 {
-	json_t *normalizer = json_object_get(root, "normalizer"), *one;
+	struct tok_model_unigram u = {0};
+	bool ok = true;
+
+	for (size_t i = from; ok && i < json_array_size(list); i++)
+		ok = read_normalizer("", json_array_get(list, i), &u, NULL);
+	free(u.charsmap);
+	return ok;
+}
+
+/* The last ones are sentencepiece's normalizer, as many as it takes; those before are steps. */
+static bool
+read_normalizers(const char *file, json_t *root, struct tok_model *m, struct tok_error *err)
+{
+	json_t *normalizer = json_object_get(root, "normalizer");
 	const json_t *list;
-	size_t i;
+	size_t from = 0;
 
 	if (tok_json_is_absent(normalizer))
 		return true;
 	if (!tok_json_is_type(normalizer, "Sequence"))
-		return read_normalizer(file, normalizer, u, err);
-	list = sequence(file, "normalizer", normalizer, "normalizers", 8, err);
+		return tok_json_is_type(normalizer, "Precompiled") ||
+				       tok_json_is_type(normalizer, "Strip")
+			       ? read_normalizer(file, normalizer, &m->unigram, err)
+			       : tok_json_step(file, "normalizer", normalizer, &m->norm, err);
+	list = sequence(file, "normalizer", normalizer, "normalizers", 10, err);
 	if (list == NULL)
 		return false;
-	json_array_foreach (list, i, one) {
-		if (!read_normalizer(file, one, u, err))
+	while (!is_spm(list, from)) {
+		char what[60];
+
+		snprintf(what, sizeof(what), "normalizer.normalizers[%zu]", from);
+		if (!tok_json_step(file, what, json_array_get(list, from++), &m->norm, err))
+			return false;
+	}
+	for (; from < json_array_size(list); from++) {
+		if (!read_normalizer(file, json_array_get(list, from), &m->unigram, err))
 			return false;
 	}
 	return true;
@@ -248,11 +274,13 @@ read_decoder(const char *file, json_t *root, struct tok_model_unigram *u, struct
  */
 static bool
 check_first(
-	const char *file, json_t *root, const struct tok_model_unigram *u, struct tok_error *err)
+	const char *file, json_t *root, const struct tok_model *m, struct tok_error *err)
 {
+	const struct tok_model_unigram *u = &m->unigram;
 	const json_t *added = json_object_get(root, "added_tokens");
 	const json_t *one;
 	const char *why = u->words	  ? "WhitespaceSplit"
+			  : m->norm.n > 0 ? "these normalizers"
 			  : u->strip_left ? "Strip of strip_left"
 					  : NULL;
 	size_t i;
@@ -277,8 +305,8 @@ tok_json_unigram_check(const char *file, json_t *root, struct tok_model *m, stru
 
 	return tok_json_check(file, "model", json_object_get(root, "model"), model_rules,
 		       N(model_rules), err) &&
-	       read_normalizers(file, root, u, err) && read_pre_tokenizers(file, root, u, err) &&
-	       read_decoder(file, root, u, err) && check_first(file, root, u, err);
+	       read_normalizers(file, root, m, err) && read_pre_tokenizers(file, root, u, err) &&
+	       read_decoder(file, root, u, err) && check_first(file, root, m, err);
 }
 
 /* ---- model ---- */

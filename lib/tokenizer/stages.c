@@ -19,6 +19,7 @@ model_that_finds(const struct tok_vocab *v)
 {
 	return v->pretok == TOK_PRETOK_SENTENCEPIECE && v->longest.node == NULL &&
 			       v->metaspace.prefix == TOK_PREFIX_NONE && !v->unigram.norm.on &&
+			       v->norm.n == 0 &&
 			       v->added[TOK_ADDED_NORMAL_SET].n == 0
 		       ? v
 		       : NULL;
@@ -267,6 +268,22 @@ const struct tok_stage tok_stage_strip = {.open = open_strip,
 	.waits = strip_waits,
 	.offsets = tok_offsets_none};
 
+static void
+open_border(struct tok_stream *s)
+{
+	s->norm.side = TOK_SIDE_WHITE;
+}
+
+static enum tok_error_code
+feed_border(struct tok_stream *s, const struct tok_stage *const *next, const uint8_t *p, size_t n,
+	bool last, uint32_t **ids)
+{
+	return tok_border_feed((struct tok_norm_sink){s, next, ids}, p, n, last);
+}
+
+const struct tok_stage tok_stage_border = {
+	.open = open_border, .feed = feed_border, .offsets = tok_offsets_none};
+
 static enum tok_error_code
 feed_collect(struct tok_stream *s, const struct tok_stage *const *next, const uint8_t *p, size_t n,
 	bool last, uint32_t **ids)
@@ -352,6 +369,20 @@ const struct tok_stage tok_stage_bpe = {.open = tok_pretoken_open,
 	.feed = feed_bpe,
 	.release = tok_pretoken_release,
 	.offsets = tok_offsets_bpe};
+
+/* Words that end with a mark. White space between them is dropped. */
+static enum tok_error_code
+feed_bpe_words(struct tok_stream *s, const struct tok_stage *const *next, const uint8_t *p,
+	size_t n, bool last, uint32_t **ids)
+{
+	(void)next;
+	return tok_pretok_words_feed(s, p, n, last, ids) ? TOK_ERROR_NONE : TOK_ERROR_CARRY;
+}
+
+const struct tok_stage tok_stage_bpe_words = {.open = tok_pretoken_open,
+	.feed = feed_bpe_words,
+	.release = tok_pretoken_release,
+	.offsets = tok_offsets_none};
 
 /*
  * Replace each run of unknown bytes in [ids, end) by one unknown piece. A run may continue from the

@@ -13,6 +13,8 @@ model_of(const struct tok_vocab *v)
 	case TOK_KIND_BPE:
 		break;
 	}
+	if (v->word_end)
+		return &tok_stage_bpe_words;
 	return tok_has_unknown(v) ? &tok_stage_bpe_unknown : &tok_stage_bpe;
 }
 
@@ -58,5 +60,7 @@ tok_stages_set(struct tok_vocab *v)
 		*to++ = &tok_stage_metaspace;
 	if (v->metaspace.stage == TOK_METASPACE_PREFIX)
 		*to++ = &tok_stage_prefix;
+	if (v->pretok == TOK_PRETOK_WORDS)
+		*to++ = &tok_stage_border;
 	*to = model_of(v);
 }

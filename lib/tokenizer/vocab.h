@@ -172,6 +172,8 @@ enum tok_table {
 	N(IDS, info.n_ids)                                                                         \
 	N(UNK, wordpiece.unk)                                                                      \
 	N(MAX_CHARS, wordpiece.max_chars)                                                          \
+	N(WHOLE, wordpiece.whole)                                                                  \
+	N(WORD_END, word_end)                                                                      \
 	N(WORDS, unigram.words)                                                                    \
 	N(BLANKS, unigram.blanks)                                                                  \
 	N(SPLIT_WORDS, unigram.split)                                                              \
@@ -274,7 +276,8 @@ struct tok_vocab {
 	   texts of `wordpiece` */
 	struct tok_unigram unigram;
 	uint32_t ids_per_byte; /* at most, per byte of text */
-	bool tight;	       /* a text may have as many ids as that */
+	bool word_end; /* BPE: tokens that end a word have a blank there, which stands for </w> */
+	bool tight;    /* a text may have as many ids as that */
 	/* set-up and information */
 	uint32_t n_ranks; /* 256 + merges */
 	uint32_t n_nodes;

@@ -27,6 +27,7 @@ struct fresh {
 
 struct making {
 	const struct tok_model_bert *options;
+	bool punctuation; /* each is a word */
 	struct tok_spread cls; /* enum tok_bert_class */
 	uint32_t *low; /* pages: lower case by code point; in the first page every character maps to
 			  itself */
@@ -84,7 +85,7 @@ finish_one(const struct making *g, uint32_t cp)
 
 	if (cls == TOK_BERT_BLANK || cls == TOK_BERT_CONTROL_BLANK)
 		return element(TOK_BERT_SPACE, 0);
-	if (cls == TOK_BERT_PUNCT)
+	if (cls == TOK_BERT_PUNCT && g->punctuation)
 		return element(TOK_BERT_ALONE, to);
 	return element(TOK_BERT_CHAR, to) | ccc << 24;
 }
@@ -317,7 +318,7 @@ bool
 tok_bert_norm_build(
 	struct tok_vocab *v, const struct tok_model_bert *options, struct tok_error *err)
 {
-	struct making g = {.options = options};
+	struct making g = {.options = options, .punctuation = v->pretok == TOK_PRETOK_BERT};
 	bool ok = tok_vocab_table_make(v, TOK_TABLE_NORM_PAGE, TOK_PAGES) && prepare(&g);
 
 	if (ok) {

@@ -85,6 +85,7 @@ struct tok_model_bert {
 	bool cleanup;	    /* decoding drops blanks before punctuation */
 	uint32_t max_chars; /* longer words are unknown */
 	uint32_t unk;	    /* id of the unknown token */
+	bool whole;	    /* WordLevel: no token continues a word */
 };
 
 /*
@@ -138,6 +139,7 @@ struct tok_model {
 	uint32_t n_repeats; /* set by tok_model_order_merges */
 	struct tok_model_repeat repeat[TOK_REPEATS_MAX];
 	bool ignore_merges;  /* a pretoken that is a token is not merged */
+	bool word_end;	     /* see tok_vocab.word_end; all bytes are there with and without */
 	bool greedy;	     /* longest match within pretokens instead of merging */
 	uint32_t n_unmerged; /* tokens that no merge makes; set by tok_model_live_merges */
 	struct tok_model_bert bert;

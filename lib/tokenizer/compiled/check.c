@@ -68,7 +68,7 @@ tables_are_there(const struct tok_vocab *v)
 					(v->pretok == TOK_PRETOK_SENTENCEPIECE
 							? BIT(JOINS) | BIT(CUTS)
 							: BIT(STEP)) |
-					(v->unigram.norm.sentencepiece ? OF_TEXTS : 0));
+					(v->unigram.norm.sentencepiece || v->word_end ? OF_TEXTS : 0));
 	case TOK_KIND_WORDPIECE:
 		return take_option(&there, OF_NORMAL_SET) && take_option(&there, OF_WORDS) &&
 		       there == (OF_ALL | OF_WORDPIECE);
@@ -107,7 +107,7 @@ sizes_fit_bpe(const struct tok_vocab *v)
 		       (n_of(v, TOK_TABLE_JOINS) > TOK_JOINS_ASCII / 64 &&
 			       is_slots(n_of(v, TOK_TABLE_JOINS) - TOK_JOINS_ASCII / 64) &&
 			       n_of(v, TOK_TABLE_CUTS) == 1)) &&
-	       (!v->unigram.norm.sentencepiece ||
+	       (!(v->unigram.norm.sentencepiece || v->word_end) ||
 		       (n_of(v, TOK_TABLE_AT_START) == v->info.n_ids &&
 			       n_of(v, TOK_TABLE_BEHIND) == v->info.n_ids)) &&
 	       n_of(v, TOK_TABLE_CAT_PAGE) == TOK_PAGES && n_of(v, TOK_TABLE_CAT) % TOK_PAGE == 0;
@@ -185,11 +185,15 @@ numbers_fit(const struct tok_vocab *v)
 {
 	const bool metaspace = v->metaspace.stage != TOK_METASPACE_OFF;
 
+	if (v->word_end && (v->kind != TOK_KIND_BPE || v->pretok != TOK_PRETOK_REGEX ||
+				   v->longest.node != NULL))
+		return false;
 	if (v->info.checksum == 0 || v->info.n_special != n_of(v, TOK_TABLE_SPECIAL) ||
 		v->info.max_token_bytes > TOK_MAX_TOKEN_BYTES + 1)
 		return false;
 	if (v->kind == TOK_KIND_WORDPIECE)
-		return v->pretok == TOK_PRETOK_BERT && !metaspace &&
+		return (v->pretok == TOK_PRETOK_BERT || v->pretok == TOK_PRETOK_WHITE ||
+			       v->pretok == TOK_PRETOK_WORDS) && !metaspace &&
 		       !v->unigram.norm.sentencepiece && v->wordpiece.max_chars > 0 &&
 		       v->wordpiece.max_chars <= TOK_WORD_MAX && v->wordpiece.unk < v->info.n_ids;
 	if (v->kind == TOK_KIND_UNIGRAM)
@@ -278,6 +282,8 @@ tok_compiled_check(struct tok_vocab *v)
 		wrong = tok_compiled_check_added(v);
 	if (wrong == NULL && v->kind == TOK_KIND_BPE)
 		wrong = tok_compiled_check_bpe(v);
+	if (wrong == NULL && v->word_end && !tok_compiled_check_texts(v))
+		wrong = "text";
 	if (wrong == NULL && v->table_bytes[TOK_TABLE_LONGEST_NODE] > 0)
 		wrong = tok_compiled_check_longest(v);
 	if (wrong == NULL && v->kind == TOK_KIND_WORDPIECE)

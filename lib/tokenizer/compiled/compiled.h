@@ -103,6 +103,8 @@ const char *tok_compiled_check_bpe(struct tok_vocab *v);
 const char *tok_compiled_check_unigram(const struct tok_vocab *v);
 /* For a vocabulary with sentencepiece's normalizer; called after the check of its kind. */
 const char *tok_compiled_check_normalizer(const struct tok_vocab *v);
+/* Texts of ids, where they are not in `bytes`. */
+bool tok_compiled_check_texts(const struct tok_vocab *v);
 const char *tok_compiled_check_longest(const struct tok_vocab *v);
 const char *tok_compiled_check_wordpiece(const struct tok_vocab *v);
 /* Tables of words: each search ends, at an entry that is in range. */

@@ -31,6 +31,13 @@ enum tok_white_run {
 	TOK_WHITE_BLANK = 2, /* its blank was given out */
 };
 
+/* Of a border between words. */
+enum tok_side {
+	TOK_SIDE_WHITE = 0,
+	TOK_SIDE_WORD = 1,
+	TOK_SIDE_OTHER = 2,
+};
+
 /* TOK_NORM_STRIP */
 #define TOK_STRIP_LEFT 1u
 #define TOK_STRIP_RIGHT 2u

@@ -10,6 +10,7 @@ struct tok_wordpiece {
 	struct tok_bert_norm norm;
 	uint32_t unk;
 	uint32_t max_chars;
+	bool whole; /* WordLevel: no token continues a word */
 	/* decoding, by outside id: an id's text at the start, and its text after other ids */
 	struct tok_span *at_start, *behind;
 	uint8_t *text;

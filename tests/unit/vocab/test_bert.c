@@ -195,7 +195,7 @@ FOLDER_TEST(components_that_are_not_implemented_are_refused_by_name)
 		{"normalizer.lowercase", NULL, "normalizer.lowercase is missing"},
 		{"normalizer.strip_accents", "1", "normalizer.strip_accents 1 is not implemented"},
 		{"normalizer.odd", "1", "normalizer.odd is not implemented: the key is not known"},
-		{"pre_tokenizer.type", "\"Whitespace\"", "pre_tokenizer \"Whitespace\" is not"},
+		{"pre_tokenizer.type", "\"Split\"", "pre_tokenizer.type \"Split\" is not implemented"},
 		{"pre_tokenizer.odd", "1", "pre_tokenizer.odd is not implemented"},
 		{"decoder", "null", "decoder null is not implemented"},
 		{"decoder.prefix", "\"@@\"", "decoder.prefix \"@@\" is not implemented"},

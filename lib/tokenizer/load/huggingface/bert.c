@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A tokenizer.json of BERT: supported components and their meaning. Set-up only. */
+/* A tokenizer.json of WordPiece or WordLevel: supported components, their meaning. Set-up only. */
 #include <string.h>
 
 #include "added.h"
@@ -8,7 +8,13 @@
 #include "normalizer.h"
 
 static const struct tok_json_rule pre_tokenizer_rules[] = {
-	{"type", "\"BertPreTokenizer\"", NULL, true},
+	{"type", "\"BertPreTokenizer\", \"Whitespace\", \"WhitespaceSplit\"", NULL, true},
+};
+
+static const struct tok_json_rule words_rules[] = {
+	{"type", "\"WordLevel\"", NULL, true},
+	{"unk_token", NULL, NULL, true},
+	{"vocab", NULL, NULL, true},
 };
 
 static const struct tok_json_rule decoder_rules[] = {
@@ -35,10 +41,17 @@ type_of(const json_t *component)
 	return type == NULL ? "" : type;
 }
 
+/* WordLevel is WordPiece without tokens that continue a word. */
+static bool
+is_words(const json_t *root)
+{
+	return strcmp(type_of(json_object_get(root, "model")), "WordLevel") == 0;
+}
+
 bool
 tok_json_is_bert(const json_t *root)
 {
-	return strcmp(type_of(json_object_get(root, "model")), "WordPiece") == 0;
+	return strcmp(type_of(json_object_get(root, "model")), "WordPiece") == 0 || is_words(root);
 }
 
 static bool
@@ -86,17 +99,42 @@ read_normalizer(const char *file, json_t *root, struct tok_model *m, struct tok_
 	return true;
 }
 
+static bool
+read_pre_tokenizer(const char *file, json_t *root, struct tok_model *m, struct tok_error *err)
+{
+	json_t *pre_tokenizer = json_object_get(root, "pre_tokenizer");
+
+	m->pretok = tok_json_is_type(pre_tokenizer, "Whitespace")	  ? TOK_PRETOK_WORDS
+		    : tok_json_is_type(pre_tokenizer, "WhitespaceSplit") ? TOK_PRETOK_WHITE
+									 : TOK_PRETOK_BERT;
+	return tok_json_check(file, "pre_tokenizer", pre_tokenizer, pre_tokenizer_rules,
+		N(pre_tokenizer_rules), err);
+}
+
+/* Without one the reference joins tokens by blanks. */
+static bool
+check_decoder(const char *file, json_t *root, struct tok_error *err)
+{
+	json_t *decoder = json_object_get(root, "decoder");
+
+	if (!is_words(root))
+		return tok_json_check_component(file, "decoder", decoder, "WordPiece",
+			decoder_rules, N(decoder_rules), err);
+	return tok_json_is_absent(decoder) ||
+	       tok_json_refuse(file, "decoder", decoder, "null with WordLevel", err);
+}
+
 bool
 tok_json_bert_check(const char *file, json_t *root, struct tok_model *m, struct tok_error *err)
 {
-	return read_normalizer(file, root, m, err) &&
-	       tok_json_check_component(file, "pre_tokenizer",
-		       json_object_get(root, "pre_tokenizer"), "BertPreTokenizer",
-		       pre_tokenizer_rules, N(pre_tokenizer_rules), err) &&
-	       tok_json_check_component(file, "decoder", json_object_get(root, "decoder"),
-		       "WordPiece", decoder_rules, N(decoder_rules), err) &&
-	       tok_json_check(file, "model", json_object_get(root, "model"), model_rules,
-		       N(model_rules), err);
+	json_t *model = json_object_get(root, "model");
+
+	return read_normalizer(file, root, m, err) && read_pre_tokenizer(file, root, m, err) &&
+	       check_decoder(file, root, err) &&
+	       (is_words(root) ? tok_json_check(file, "model", model, words_rules, N(words_rules),
+					 err)
+			       : tok_json_check(file, "model", model, model_rules, N(model_rules),
+					 err));
 }
 
 static bool
@@ -109,8 +147,9 @@ read_options(const char *file, const json_t *root, const struct tok_json_vocab *
 	const struct tok_json_entry *unk_id =
 		unk == NULL ? NULL : tok_json_vocab_find(vocab, unk, strlen(unk));
 
-	if (!json_is_integer(max) || json_integer_value(max) < 1 ||
-		json_integer_value(max) > TOK_WORD_MAX)
+	m->bert.whole = is_words(root);
+	if (!m->bert.whole && (!json_is_integer(max) || json_integer_value(max) < 1 ||
+		json_integer_value(max) > TOK_WORD_MAX))
 		return tok_fail(err,
 			"%s: model.max_input_chars_per_word: expected a number from 1 to %u "
 			"(BERT's is 100)",
@@ -119,7 +158,7 @@ read_options(const char *file, const json_t *root, const struct tok_json_vocab *
 		return tok_fail(err, "%s: model.unk_token \"%.60s\" is not in model.vocab", file,
 			unk == NULL ? "" : unk);
 	m->bert.cleanup = is_on(json_object_get(root, "decoder"), "cleanup");
-	m->bert.max_chars = (uint32_t)json_integer_value(max);
+	m->bert.max_chars = m->bert.whole ? TOK_WORD_MAX : (uint32_t)json_integer_value(max);
 	m->bert.unk = unk_id->id;
 	return true;
 }
@@ -135,6 +174,9 @@ put_tokens(const char *file, const struct tok_json_vocab *vocab, struct tok_mode
 		if (m->token[e->id].len != 0)
 			return tok_fail(err, "%s: id %u has two tokens, one of them \"%.60s\"",
 				file, e->id, e->text);
+		if (m->bert.whole && e->len > TOK_WORD_MAX)
+			return tok_fail(err, "%s: word %u has %u bytes, the limit is %u", file,
+				e->id, e->len, TOK_WORD_MAX);
 		tok_model_put(m, e->id, (const uint8_t *)e->text, e->len, false);
 	}
 	return true;
@@ -171,7 +213,6 @@ tok_json_bert_read(const struct tok_json_file *f, const struct tok_json_vocab *v
 	uint32_t n_ids = vocab->n_ids;
 
 	m->kind = TOK_KIND_WORDPIECE;
-	m->pretok = TOK_PRETOK_BERT;
 	if (!read_options(file, f->root, vocab, m, err) ||
 		!tok_json_added_read(file, f->root, vocab, added, err))
 		return false;

@@ -59,7 +59,7 @@ void tok_byte_runs_fill(struct tok_vocab *v);
 /* Fill in stem, limit and extends of all nodes. Needs the splits and the nodes. */
 void tok_stems_fill(struct tok_vocab *v);
 
-/* ---- the steps of a normalizer (norm_build.c, norm_bound.c) ---- */
+/* ---- the steps of a normalizer (steps/) ---- */
 
 bool tok_norm_build(
 	struct tok_vocab *v, const struct tok_model_norm *norm, struct tok_error *err);

@@ -3,11 +3,11 @@
 #include <stdlib.h>
 
 #include "normalize/spm_norm.h"
-#include "parts.h"
+#include "build/parts.h"
 #include "unicode/nfc_tables.h"
 #include "unicode/utf8.h"
 #include "unicode/word.h"
-#include "vocab_table.h"
+#include "build/vocab_table.h"
 
 struct bound {
 	const struct tok_vocab *v;

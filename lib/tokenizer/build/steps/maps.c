@@ -2,12 +2,12 @@
 /* Build the tables of tables/norm.h from the steps of a model. Set-up only. */
 #include <stdlib.h>
 
-#include "parts.h"
+#include "build/parts.h"
 #include "unicode/bert_tables.h"
 #include "unicode/compat_tables.h"
 #include "unicode/nfc_tables.h"
 #include "unicode/utf8.h"
-#include "vocab_table.h"
+#include "build/vocab_table.h"
 
 #define PARTS_MAX 64u /* code points that one becomes */
 

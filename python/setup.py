@@ -5,8 +5,6 @@ its Python binding in one library."""
 import os
 import platform
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import numpy
@@ -14,28 +12,19 @@ from setuptools import Extension, setup
 
 HERE = Path(__file__).resolve().parent
 NATIVE = Path("dpdk_tokd", "_native")
-LIB = Path("..", "lib")
-INCLUDE = Path("..", "include")
+LIB = Path("lib")  # a link in a clone, a copy in an sdist: MANIFEST.in
+INCLUDE = Path("include")
 
 os.chdir(HERE)  # sources are named relative to this file
 for folder in (LIB, INCLUDE):
     if not folder.is_dir():
         raise SystemExit(
-            f"dpdk-tokd: {(HERE / folder).resolve()} not found: the package compiles libraries of "
-            "the repository; run `pip install ./python` in a full clone of it"
+            f"dpdk-tokd: {HERE / folder} is not a folder: the package compiles libraries of the "
+            "repository; run `pip install ./python` in a full clone of it, with its links"
         )
 
 
-def pkg_config(what: str, *packages: str) -> list[str]:
-    """Flags for `packages`; empty where pkg-config or a .pc file is missing."""
-    program = shutil.which(os.environ.get("PKG_CONFIG", "pkg-config"))
-    if program is None:
-        return []
-    out = subprocess.run([program, what, *packages], capture_output=True, text=True, check=False)
-    return out.stdout.split() if out.returncode == 0 else []
-
-
-def extension(binding: str, *libraries: str, cflags: list[str], libs: list[str]) -> Extension:
+def extension(binding: str, *libraries: str) -> Extension:
     """`binding` names sources in _native/, the first of them the module; each of `libraries` a
     folder of lib/."""
     names = binding.split()
@@ -48,7 +37,7 @@ def extension(binding: str, *libraries: str, cflags: list[str], libs: list[str])
             *sorted(str(c) for folder in folders for c in folder.rglob("*.c")),
         ],
         depends=sorted(map(str, headers)),
-        include_dirs=[str(INCLUDE), str(NATIVE), *map(str, folders)],
+        include_dirs=[str(INCLUDE), str(NATIVE), *map(str, folders), numpy.get_include()],
         define_macros=[("_GNU_SOURCE", None)],
         extra_compile_args=[
             "-std=gnu11",
@@ -57,9 +46,7 @@ def extension(binding: str, *libraries: str, cflags: list[str], libs: list[str])
             "-Wno-unused-parameter",
             "-pthread",
             *for_cpu(),
-            *cflags,
         ],
-        extra_link_args=libs,
     )
 
 
@@ -71,7 +58,7 @@ def for_cpu() -> list[str]:
 
 def version() -> str:
     """The one in meson.build."""
-    found = re.search(r"^  version: '([^']+)'", Path("..", "meson.build").read_text(), re.MULTILINE)
+    found = re.search(r"^  version: '([^']+)'", Path("meson.build").read_text(), re.MULTILINE)
     if found is None:
         raise SystemExit("dpdk-tokd: no version: '…' in meson.build")
     return found[1]
@@ -84,9 +71,7 @@ setup(
             "libtok vocab encode encode_batch encode_long spans stream decode options batch encoder pool "
             "text/texts text/lists text/words text/dlpack text/utf8_portable text/utf8_avx512",
             "tokenizer",
-            cflags=[f"-I{numpy.get_include()}", *pkg_config("--cflags", "jansson", "zlib")],
-            libs=pkg_config("--libs", "jansson", "zlib") or ["-ljansson", "-lz"],
         ),
-        extension("libtokd client ring", "client", "reader", cflags=[], libs=[]),
+        extension("libtokd client ring", "client", "reader"),
     ],
 )

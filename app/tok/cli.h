@@ -57,3 +57,10 @@ ssize_t cli_read(void *out);
 
 /* Flush standard output: a full disk or a closed pipe is an error. Returns the exit code. */
 int cli_flush(void);
+
+/*
+ * tok encode with --jobs: runs `python3 -m dpdk_tokd encode` with the same arguments, in place of
+ * this program. Returns an exit code only if that fails.
+ */
+bool cli_is_bulk(int argc, char **argv);
+int cli_bulk(int argc, char **argv);

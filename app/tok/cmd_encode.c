@@ -21,6 +21,7 @@ struct encode_options {
 	bool no_special;
 	enum cli_added added;
 	bool strict_utf8;
+	uint32_t jobs; /* never set: cli_bulk() */
 };
 
 /* Upper limit of tok_stream_bound(): ids per byte, plus those that are waiting. */
@@ -91,6 +92,9 @@ static const struct opt_def defs[] = {
 	CLI_ADDED(struct encode_options),
 	{"strict-utf8", NULL, OPT_FLAG, FIELD(strict_utf8), 0, 0, NULL,
 		"reject text that is not UTF-8 instead of replacing invalid bytes by U+FFFD"},
+	{"jobs", "N", OPT_COUNT, FIELD(jobs), 1, 1024, NULL,
+		"encode files to files with N threads: tok encode --jobs N --vocab VOCAB INPUT... "
+		"-o OUT; see python3 -m dpdk_tokd encode --help"},
 };
 
 static uint32_t
@@ -149,12 +153,15 @@ encode(struct encoder *e)
 static int
 run(int argc, char **argv)
 {
-	struct encoder *e = calloc(1, sizeof(*e));
+	struct encoder *e = NULL;
 	struct tok_cache *cache = NULL;
 	struct tok_vocab *v = NULL;
 	struct opt_given given;
 	int code;
 
+	if (cli_is_bulk(argc, argv))
+		return cli_bulk(argc, argv);
+	e = calloc(1, sizeof(*e));
 	if (e == NULL)
 		return cli_error(CLI_FAILED, "out of memory");
 	code = opt_main(&tok_encode_command, argc, argv, &e->options, &given);

@@ -2,7 +2,7 @@
 /*
  * The wire protocol of dpdk-tokd, over UDP. doc/reference/protocol.md explains it; this file
  * defines it. All fields and ids are little-endian. A header of 64 bytes is followed by `length`
- * bytes of text or `count` ids.
+ * bytes of text or `count` ids, of 4 bytes or, with TOKD_F_SHORT, of 2.
  */
 #ifndef TOKD_WIRE_H
 #define TOKD_WIRE_H
@@ -32,6 +32,8 @@ enum tokd_wire_flags {
 	TOKD_F_STREAM = 1 << 3, /* DATA: send ids at once, not only full replies */
 	TOKD_F_DONE = 1 << 4,	/* REPLY: all text is fed; total and ids_crc are final */
 	TOKD_F_FAIL = 1 << 5,	/* REPLY: the stream failed or was refused; see reason */
+	/* DATA, the same in all packets: ids in replies may have 2 bytes. REPLY: these have. */
+	TOKD_F_SHORT = 1 << 6,
 };
 
 enum tokd_reason {

@@ -18,12 +18,15 @@ by_table(uint32_t crc, const uint8_t *p, size_t n)
 }
 
 #if defined(__x86_64__)
+#include <cpuid.h>
 #include <nmmintrin.h>
 
 static bool
 have_instruction(void)
 {
-	return __builtin_cpu_supports("sse4.2");
+	uint32_t a, b, c, d;
+
+	return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_SSE4_2);
 }
 
 __attribute__((target("sse4.2"))) static uint32_t

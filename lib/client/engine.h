@@ -193,7 +193,7 @@ bool engine_text_heard(
 	struct tokd_engine *e, struct slot *s, const struct tokd_rep *rep, uint64_t now);
 
 /* engine_ids.c: true if there are new ids. `ids`: bytes at any alignment. */
-bool engine_ids_take(struct slot *s, uint32_t first, uint32_t count, const void *ids);
+bool engine_ids_take(struct slot *s, const struct tokd_rep *rep, const void *ids);
 
 /* engine_time.c */
 void engine_rtt_sample(struct tokd_engine *e, uint64_t rtt);

@@ -51,11 +51,30 @@ reach(struct slot *s, uint32_t end)
 	return end;
 }
 
-bool
-engine_ids_take(struct slot *s, uint32_t first, uint32_t count, const void *ids)
+/* Store the reply's ids from index `from` on. */
+static void
+store(struct slot *s, const struct tokd_rep *rep, uint32_t from, const void *ids)
 {
-	uint32_t *room = s->r->ids;
-	uint32_t end = first + count;
+	uint32_t *to = s->r->ids + from;
+	uint32_t skip = from - rep->first, n = rep->count - skip;
+
+	if (!(rep->flags & TOKD_F_SHORT)) {
+		memcpy(to, (const uint8_t *)ids + skip * sizeof(uint32_t), n * sizeof(uint32_t));
+		return;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		uint16_t id; /* not aligned */
+
+		memcpy(&id, (const uint8_t *)ids + (skip + i) * sizeof(id), sizeof(id));
+		to[i] = id;
+	}
+}
+
+bool
+engine_ids_take(struct slot *s, const struct tokd_rep *rep, const void *ids)
+{
+	const uint32_t first = rep->first;
+	uint32_t end = first + rep->count;
 
 	s->unacked++;
 	if (end <= s->have)
@@ -63,13 +82,12 @@ engine_ids_take(struct slot *s, uint32_t first, uint32_t count, const void *ids)
 	if (first > s->have) {
 		if (!remember(s, first, end))
 			return false;
-		memcpy(room + first, ids, (size_t)4 * count);
+		store(s, rep, first, ids);
 		return true;
 	}
-	memcpy(room + s->have, (const uint8_t *)ids + (size_t)4 * (s->have - first),
-		(size_t)4 * (end - s->have));
+	store(s, rep, s->have, ids);
 	end = reach(s, end);
-	s->ids_crc = client_crc32c(s->ids_crc, room + s->have, (size_t)4 * (end - s->have));
+	s->ids_crc = client_crc32c(s->ids_crc, s->r->ids + s->have, (size_t)4 * (end - s->have));
 	s->have = end;
 	return true;
 }

@@ -104,8 +104,8 @@ build(struct tokd_engine *e, struct slot *s, uint32_t packet, struct tokd_packet
 	p->text = (const uint8_t *)r->text + offset;
 	p->len = last ? (uint32_t)r->len - offset : e->config.payload;
 	p->req = header(e, TOKD_DATA, s->stream_id, s->have);
-	p->req.flags = (r->ids != NULL ? TOKD_F_IDS : 0) | (packet == 0 ? TOKD_F_FIRST : 0) |
-		       (last ? TOKD_F_LAST : 0) |
+	p->req.flags = (r->ids != NULL ? TOKD_F_IDS | TOKD_F_SHORT : 0) |
+		       (packet == 0 ? TOKD_F_FIRST : 0) | (last ? TOKD_F_LAST : 0) |
 		       (r->flags & TOKD_REQUEST_STREAM ? TOKD_F_STREAM : 0);
 	p->req.packet = packet;
 	p->req.offset = offset;

@@ -10,8 +10,10 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "headers and ids are us
 static bool
 is_reply(const struct tokd_rep *rep, size_t len)
 {
+	const size_t each = rep->flags & TOKD_F_SHORT ? sizeof(uint16_t) : sizeof(uint32_t);
+
 	return rep->magic == TOKD_WIRE_MAGIC && rep->version == TOKD_WIRE_VERSION &&
-	       rep->type == TOKD_REPLY && len == sizeof(*rep) + (size_t)4 * rep->count &&
+	       rep->type == TOKD_REPLY && len == sizeof(*rep) + each * rep->count &&
 	       rep->credit <= TOKD_WIRE_WINDOW &&
 	       (rep->count == 0 || (uint64_t)rep->first + rep->count <= rep->total);
 }
@@ -90,7 +92,7 @@ take_ids(struct slot *s, const struct tokd_rep *rep, const void *ids, bool *move
 		return s->final ? TOKD_OK : TOKD_PENDING;
 	if (r->total > r->max_ids)
 		return TOKD_E_ROOM;
-	if (rep->count > 0 && engine_ids_take(s, rep->first, rep->count, ids))
+	if (rep->count > 0 && engine_ids_take(s, rep, ids))
 		*moved = true;
 	if (!s->final || s->have < s->final_total)
 		return TOKD_PENDING;

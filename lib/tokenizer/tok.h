@@ -64,6 +64,13 @@ struct tok_load_opts {
  */
 struct tok_vocab *tok_vocab_load(
 	const char *name_or_path, const struct tok_load_opts *opts, struct tok_error *err);
+/*
+ * Load the text of a tokenizer.json or a tekken.json: `size` bytes at `text`, which the caller may
+ * free afterwards; at most 256 MiB. `name` stands for it in errors, and for its path in
+ * tok_vocab_info. Otherwise as tok_vocab_load.
+ */
+struct tok_vocab *tok_vocab_load_memory(const char *name, const void *text, size_t size,
+	const struct tok_load_opts *opts, struct tok_error *err);
 void tok_vocab_free(struct tok_vocab *v);
 
 /*
@@ -138,8 +145,31 @@ const struct tok_shape *tok_vocab_shape(const struct tok_vocab *v);
  * ##. NULL if there is no such id. */
 const uint8_t *tok_vocab_token(const struct tok_vocab *v, uint32_t id, uint32_t *len);
 
+/*
+ * Merge number i, in order of priority: ids of two tokens and of the one they become. Merges that
+ * no text can use are not listed. False: there are no more, or the vocabulary is not byte-level
+ * BPE.
+ */
+struct tok_merge {
+	uint32_t left, right, result;
+};
+bool tok_vocab_merge(const struct tok_vocab *v, uint32_t i, struct tok_merge *out);
+
+/* The i-th regular expression that splits a text, applied in order. NULL: there are no more, or the
+ * vocabulary does not keep them. */
+const char *tok_vocab_regex(const struct tok_vocab *v, uint32_t i);
+
 /* Ids of special tokens in ascending order; *n is their number. Owned by the vocabulary. */
 const uint32_t *tok_vocab_specials(const struct tok_vocab *v, uint32_t *n);
+
+/* An added token that encoding recognises in text, with the flags of a tokenizer.json. */
+struct tok_added_info {
+	uint32_t id;
+	bool special, single_word, lstrip, rstrip, normalized;
+};
+/* Added token number i, in no particular order; one may have several numbers. False: there are no
+ * more. */
+bool tok_vocab_added(const struct tok_vocab *v, uint32_t i, struct tok_added_info *out);
 
 /*
  * A cache of the ids of pretokens seen before. It has a fixed size and belongs to one thread.

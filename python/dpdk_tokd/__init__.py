@@ -22,10 +22,12 @@ from .tokenizer import (
 )
 
 if TYPE_CHECKING:
+    __version__: str
     from .client import Client, TokdError
     from .client.aio import AsyncClient
     from .embeddings import Embedding, EmbeddingReader, EmbeddingStatus
     from .hf import as_hf, patch_transformers, unpatch_transformers
+    from .pipeline import Pipeline
     from .ring import (
         CutStream,
         Lost,
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
         RingRefused,
         TokenRange,
     )
+    from .tiktoken import as_tiktoken
     from .wire import Reason
 
 # Imported when they are first used: together they take several times as long as the tokenizer.
@@ -47,6 +50,7 @@ _LATER = {
     "EmbeddingReader": ".embeddings",
     "EmbeddingStatus": ".embeddings",
     "Lost": ".ring",
+    "Pipeline": ".pipeline",
     "Reason": ".wire",
     "Restart": ".ring",
     "RingDropped": ".ring",
@@ -56,6 +60,7 @@ _LATER = {
     "TokdError": ".client",
     "TokenRange": ".ring",
     "as_hf": ".hf",
+    "as_tiktoken": ".tiktoken",
     "patch_transformers": ".hf",
     "unpatch_transformers": ".hf",
 }
@@ -72,6 +77,7 @@ __all__ = [
     "Lost",
     "Padded",
     "Padding",
+    "Pipeline",
     "Reason",
     "Restart",
     "RingDropped",
@@ -86,12 +92,15 @@ __all__ = [
     "Truncation",
     "VocabInfo",
     "as_hf",
+    "as_tiktoken",
     "patch_transformers",
     "unpatch_transformers",
 ]
 
 
 def __getattr__(name: str) -> object:
+    if name == "__version__":  # importlib.metadata takes as long to import as all the rest
+        return import_module("importlib.metadata").version("dpdk-tokd")
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(_LATER[name], __name__), name)

@@ -177,6 +177,7 @@ answer(struct input *in)
 	struct text *t = text_of(id);
 	const uint32_t len = t != NULL ? (uint32_t)t->r.len : 1;
 	const uint32_t packets = len == 0 ? 1 : (len - 1) / TOKD_WIRE_PAYLOAD + 1;
+	const size_t each = how & 32 ? sizeof(uint16_t) : sizeof(uint32_t);
 	struct reply reply = {0};
 	struct tokd_rep *rep = &reply.rep;
 	uint8_t *copy;
@@ -205,21 +206,23 @@ answer(struct input *in)
 		rep->first = rep->total == 0 ? 0 : (uint32_t)input_take(in, 2) % rep->total;
 		rep->count = rep->total - rep->first < IDS_A_REPLY ? rep->total - rep->first
 								   : IDS_A_REPLY;
+		rep->flags |= how & 32 ? TOKD_F_SHORT : 0;
 		for (uint32_t i = 0; i < rep->count; i++)
-			reply.ids[i] = bytes[rep->first + i];
+			memcpy((uint8_t *)reply.ids + i * each, &(uint32_t){bytes[rep->first + i]},
+				each);
 	}
 	if (how & 8) { /* refused */
 		rep->flags |= TOKD_F_FAIL;
 		rep->reason = 1 + (uint32_t)input_take(in, 1) % TOKD_R_MAX;
 	}
-	n = sizeof(*rep) + rep->count * sizeof(uint32_t);
+	n = sizeof(*rep) + rep->count * each;
 	if (how & 16) { /* not even true */
 		for (uint32_t i = 0; i < 2; i++) {
 			const uint32_t at = (uint32_t)input_take(in, 1) % sizeof(reply);
 
 			((uint8_t *)&reply)[at] ^= (uint8_t)input_take(in, 1);
 		}
-		n = how & 32 ? sizeof(*rep) + (size_t)4 * rep->count : n;
+		n = how & 32 ? sizeof(*rep) + each * rep->count : n;
 		n = n < sizeof(reply) ? n : sizeof(reply);
 	}
 	if (how & 64)

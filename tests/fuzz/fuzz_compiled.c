@@ -10,9 +10,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include "test.h"
+#include "tables/crc32.h"
 #include "compiled/compiled.h"
 #include "fuzz.h"
 #include "build/model_make.h"
@@ -357,8 +357,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (uint32_t i = 0; i < CHANGES_MAX && input_more(&in); i++)
 		change(&in);
 	h->data_sum = tok_compiled_sum(made + sizeof(*h), kind[which].n - sizeof(*h));
-	h->header_crc =
-		(uint32_t)crc32_z(0, made, offsetof(struct tok_compiled_header, header_crc));
+	h->header_crc = tok_crc32(0, made, offsetof(struct tok_compiled_header, header_crc));
 	v = tok_compiled_load(made_path, "fuzz", &opts, &err);
 	if (v != NULL)
 		use(v);

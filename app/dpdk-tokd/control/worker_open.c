@@ -68,6 +68,7 @@ make_caches(struct tokd_worker *w)
 		struct tokd_vocab *v = &w->vocab[i];
 
 		v->checksum = tok_vocab_info(v->tok).checksum;
+		v->short_ids = tok_vocab_info(v->tok).n_ids <= UINT16_MAX + 1;
 		v->cache = tok_cache_create(v->tok, w->opt->cache_entries, &mem);
 		if (v->cache != NULL)
 			continue;

@@ -13,6 +13,7 @@
 #include <rte_mbuf.h>
 
 #include <tok.h>
+#include <tokd/wire.h>
 
 #include "counters.h"
 #include "histogram.h"
@@ -24,6 +25,7 @@
 
 #define TOKD_BURST 32
 #define TOKD_TX_MAX 128 /* packets in a TX batch */
+#define TOKD_GATHER_MAX (3 * TOKD_WIRE_PAYLOAD)
 
 struct tokd_frags;   /* net_frag.h */
 struct tokd_sink;    /* gpu_sink.h */
@@ -55,6 +57,7 @@ struct tokd_worker {
 		const struct tok_vocab *tok;
 		struct tok_cache *cache;
 		uint32_t checksum;
+		bool short_ids;		     /* all are below 2^16 */
 	} vocab[TOKD_VOCABS_MAX];	     /* the first is the default */
 	uint32_t ip;			     /* network byte order; 0: no IPv4 */
 	struct tokd_addr ip6;		     /* ::, no IPv6 */
@@ -77,9 +80,12 @@ struct tokd_worker {
 	/* the current burst */
 	uint32_t stopping;  /* *stop, read once per turn */
 	uint64_t fed_ticks; /* in the tokenizer, of feed_ticks */
-	uint16_t n_tx, n_touched;
+	uint16_t n_follow;  /* frames of it behind the one in work */
+	uint16_t n_tx, n_touched, n_gathered;
 	struct rte_mbuf *tx[TOKD_TX_MAX];	 /* sent at its end */
 	struct tokd_stream *touched[TOKD_BURST]; /* answered at its end */
+	/* Their packets are held until the burst's frames were taken. */
+	struct tokd_stream *gathered[TOKD_BURST];
 	uint64_t reply_head; /* ring head when touched streams were last answered */
 	uint16_t n_last;
 	struct tokd_last_reply last[TOKD_TX_MAX]; /* in tx */
@@ -88,6 +94,7 @@ struct tokd_worker {
 	uint32_t turns;		   /* since housekeeping */
 	uint32_t turn_kind;	   /* counter for the cycles of this turn */
 	uint64_t t_housekeeping;
+	uint8_t gather[TOKD_GATHER_MAX]; /* text of several packets, fed at once */
 	/* the plain-text port */
 	uint64_t text_id;	       /* of its next record */
 	struct tok_stream text_stream; /* one text at a time */

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
 #include "model_make.h"
+#include "tables/crc32.h"
 #include "unicode/utf8.h"
 
 void
@@ -82,7 +82,7 @@ add_number(uint32_t crc, uint32_t x)
 	const uint8_t le[4] = {
 		(uint8_t)x, (uint8_t)(x >> 8), (uint8_t)(x >> 16), (uint8_t)(x >> 24)};
 
-	return (uint32_t)crc32(crc, le, sizeof(le));
+	return tok_crc32(crc, le, sizeof(le));
 }
 
 /*
@@ -119,7 +119,7 @@ add_unigram(uint32_t crc, const struct tok_model *m)
 				      (uint32_t)u->sentencepiece << 16 | (uint32_t)u->dummy << 17);
 	crc = add_number(crc, u->unk);
 	if (u->charsmap != NULL)
-		crc = (uint32_t)crc32_z(crc, u->charsmap, u->charsmap_bytes);
+		crc = tok_crc32(crc, u->charsmap, u->charsmap_bytes);
 	for (uint32_t i = 0; u->score != NULL && i < m->n_tokens; i++) {
 		uint64_t bits;
 
@@ -145,7 +145,7 @@ add_added(uint32_t crc, const struct tok_model *m)
 			continue;
 		crc = add_number(crc, t->id);
 		crc = add_number(crc, t->what);
-		crc = (uint32_t)crc32(crc, m->added_bytes + t->off, t->len);
+		crc = tok_crc32(crc, m->added_bytes + t->off, t->len);
 	}
 	return crc;
 }
@@ -154,11 +154,11 @@ add_added(uint32_t crc, const struct tok_model *m)
 uint32_t
 tok_model_checksum(const struct tok_model *m)
 {
-	uint32_t crc = (uint32_t)crc32(0, NULL, 0), i;
+	uint32_t crc = 0, i;
 
 	crc = add_number(crc, m->pretok);
 	for (i = 0; i < TOK_SPLITS_MAX && m->regex[i] != NULL; i++) {
-		crc = (uint32_t)crc32_z(crc, (const uint8_t *)m->regex[i], strlen(m->regex[i]) + 1);
+		crc = tok_crc32(crc, m->regex[i], strlen(m->regex[i]) + 1);
 		if (m->behavior[i] != TOK_SPLIT_ISOLATED)
 			crc = add_number(crc, m->behavior[i]);
 	}
@@ -172,7 +172,7 @@ tok_model_checksum(const struct tok_model *m)
 			m->token[i].outside || (m->kind == TOK_KIND_BPE && m->token[i].special);
 
 		crc = add_number(crc, m->token[i].len << 1 | other);
-		crc = (uint32_t)crc32(crc, m->bytes + m->token[i].off, m->token[i].len);
+		crc = tok_crc32(crc, m->bytes + m->token[i].off, m->token[i].len);
 	}
 	for (i = 0; i < m->n_merges; i++) {
 		crc = add_number(crc, m->merge[i].left);
@@ -183,7 +183,7 @@ tok_model_checksum(const struct tok_model *m)
 	if (tok_norm_is_form_c(&m->norm))
 		crc = add_number(crc, 0x4e4643);
 	else if (m->norm.n > 0)
-		crc = (uint32_t)crc32_z(crc, (const uint8_t *)&m->norm, sizeof(m->norm));
+		crc = tok_crc32(crc, &m->norm, sizeof(m->norm));
 	if (m->metaspace.stage != TOK_METASPACE_OFF)
 		crc = add_number(
 			crc, 0x73700000u | (uint32_t)m->metaspace.stage << 8 | m->metaspace.prefix);

@@ -148,7 +148,9 @@ struct tok_model {
 };
 
 /* Loaders. Each returns false with *err filled in and leaves *m freed. path is a file. */
-bool tok_load_tokenizer_json(const char *path, struct tok_model *m, struct tok_error *err);
+/* text: NULL, or the file's: `size` bytes, then a NUL, which it frees. */
+bool tok_load_tokenizer_json(
+	const char *path, char *text, size_t size, struct tok_model *m, struct tok_error *err);
 bool tok_load_gpt2_pair(const char *vocab_json, const char *merges_txt, const char *pretokenizer,
 	struct tok_model *m, struct tok_error *err);
 /* pretokenizer: NULL, or the user's choice for a file that is not recognised by its content. */

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include "isa/kernels.h"
+#include "pretokenize/names.h"
 #include "vocab_table.h"
 
 const struct tok_table_place tok_table_places[TOK_N_TABLES] = {
@@ -162,4 +163,47 @@ tok_vocab_specials(const struct tok_vocab *v, uint32_t *n)
 {
 	*n = v->info.n_special;
 	return v->special;
+}
+
+bool
+tok_vocab_merge(const struct tok_vocab *v, uint32_t i, struct tok_merge *out)
+{
+	const struct tok_split *parts;
+
+	if (v->kind != TOK_KIND_BPE || v->pretok == TOK_PRETOK_SENTENCEPIECE ||
+		i >= v->info.n_merges)
+		return false;
+	parts = &v->split[TOK_BYTES + i];
+	*out = (struct tok_merge){v->ext[parts->left], v->ext[parts->right], v->ext[TOK_BYTES + i]};
+	return true;
+}
+
+const char *
+tok_vocab_regex(const struct tok_vocab *v, uint32_t i)
+{
+	return v->kind == TOK_KIND_BPE ? tok_pretok_regex(v->pretok, i) : NULL;
+}
+
+bool
+tok_vocab_added(const struct tok_vocab *v, uint32_t i, struct tok_added_info *out)
+{
+	const struct tok_added *set = &v->added[TOK_ADDED_TEXT_SET];
+	uint32_t what;
+
+	if (i >= set->n) {
+		i -= set->n;
+		set = &v->added[TOK_ADDED_NORMAL_SET];
+	}
+	if (i >= set->n)
+		return false;
+	what = set->token[i].what;
+	*out = (struct tok_added_info){
+		.id = set->token[i].id,
+		.special = what & TOK_ADDED_SPECIAL,
+		.single_word = what & TOK_ADDED_SINGLE_WORD,
+		.lstrip = what & TOK_ADDED_LSTRIP,
+		.rstrip = what & TOK_ADDED_RSTRIP,
+		.normalized = what & TOK_ADDED_NORMALIZED,
+	};
+	return true;
 }

@@ -10,9 +10,9 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include "normalize/added.h"
+#include "tables/crc32.h"
 #include "build/parts.h"
 #include "compiled.h"
 #include "build/model_make.h"
@@ -53,8 +53,7 @@ check_header(const struct opened *f, struct tok_error *err)
 		return tok_fail(err,
 			"%s: a header of %u bytes for %u tables, expected %zu for %u: " AGAIN,
 			f->shown, h->header_bytes, h->n_tables, sizeof(*h), TOK_N_TABLES);
-	if (crc32_z(0, (const uint8_t *)h, offsetof(struct tok_compiled_header, header_crc)) !=
-		h->header_crc)
+	if (tok_crc32(0, h, offsetof(struct tok_compiled_header, header_crc)) != h->header_crc)
 		return tok_fail(
 			err, "%s: damaged, the checksum of its header is wrong: " AGAIN, f->shown);
 	if (h->file_bytes != f->bytes)

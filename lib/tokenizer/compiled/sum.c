@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The checksum of a compiled vocabulary's tables. Set-up only. */
-#include <zlib.h>
-
+#include "tables/crc32.h"
 #include "compiled.h"
 
 #define LANES 16u
@@ -25,5 +24,5 @@ tok_compiled_sum(const uint8_t *p, size_t n)
 		for (uint32_t i = 0; i < LANES; i++)
 			lane[i] = (lane[i] ^ word[i]) * PRIME;
 	}
-	return (uint32_t)crc32_z(crc32_z(0, (const uint8_t *)lane, sizeof(lane)), p, left);
+	return tok_crc32(tok_crc32(0, lane, sizeof(lane)), p, left);
 }

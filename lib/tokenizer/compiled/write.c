@@ -3,29 +3,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include "unicode/bert_tables.h"
+#include "tables/crc32.h"
 #include "compiled.h"
 #include "unicode/grapheme.h"
 #include "build/model_make.h"
 #include "build/vocab_table.h"
 #include "whole_file.h"
 
-static uint32_t
-add(uint32_t crc, const void *p, size_t n)
-{
-	return (uint32_t)crc32_z(crc, p, n);
-}
-
 uint32_t
 tok_compiled_constants(void)
 {
-	uint32_t crc = add(0, tok_unicode_runs, tok_unicode_n_runs * sizeof(uint32_t));
+	uint32_t crc = tok_crc32(0, tok_unicode_runs, tok_unicode_n_runs * sizeof(uint32_t));
 
-	crc = add(crc, tok_bert_classes, tok_bert_classes_n * sizeof(uint32_t));
-	crc = add(crc, tok_grapheme_runs, tok_grapheme_n_runs * sizeof(uint32_t));
-	return add(crc, tok_bert_lower, tok_bert_lower_n * sizeof(struct tok_bert_lower));
+	crc = tok_crc32(crc, tok_bert_classes, tok_bert_classes_n * sizeof(uint32_t));
+	crc = tok_crc32(crc, tok_grapheme_runs, tok_grapheme_n_runs * sizeof(uint32_t));
+	return tok_crc32(crc, tok_bert_lower, tok_bert_lower_n * sizeof(struct tok_bert_lower));
 }
 
 /* ---- header ---- */
@@ -45,7 +39,7 @@ describe_source(struct tok_compiled_source *s, const char *path, struct tok_erro
 		return false;
 	strcpy(s->name, name);
 	s->bytes = n;
-	s->crc = add(0, text, n);
+	s->crc = tok_crc32(0, text, n);
 	free(text);
 	return true;
 }
@@ -102,7 +96,7 @@ make_image(struct tok_compiled_header *h, const struct tok_vocab *v)
 			memcpy(image + h->table[t].off, tok_vocab_table(v, t), h->table[t].bytes);
 	}
 	h->data_sum = tok_compiled_sum(image + sizeof(*h), h->file_bytes - sizeof(*h));
-	h->header_crc = add(0, h, offsetof(struct tok_compiled_header, header_crc));
+	h->header_crc = tok_crc32(0, h, offsetof(struct tok_compiled_header, header_crc));
 	memcpy(image, h, sizeof(*h));
 	return image;
 }

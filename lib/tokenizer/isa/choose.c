@@ -7,22 +7,43 @@
 #include "tables/kinds.h"
 
 #ifdef __x86_64__
+#include <cpuid.h>
+
+/* Registers that the system saves, in XCR0 (Intel SDM, volume 1, section 13.3). */
+#define SAVES_AVX 0x06u
+#define SAVES_AVX512 0xe6u
+
+/*
+ * Has the CPU these bits of CPUID's leaf 7, and POPCNT, and does the system save the registers?
+ * __builtin_cpu_supports() would do, but with Zig, which compiles the wheels, it always says no.
+ */
+static bool
+has(uint32_t ebx, uint32_t ecx, uint32_t saved)
+{
+	const uint32_t wanted = bit_OSXSAVE | bit_POPCNT;
+	uint32_t a, b, c, d, xcr0, high;
+
+	if (!__get_cpuid(1, &a, &b, &c, &d) || (c & wanted) != wanted)
+		return false;
+	__asm__("xgetbv" : "=a"(xcr0), "=d"(high) : "c"(0));
+	return (xcr0 & saved) == saved && __get_cpuid_count(7, 0, &a, &b, &c, &d) &&
+	       (b & ebx) == ebx && (c & ecx) == ecx;
+}
+
 /* The part of x86-64-v3 that target_avx2.h uses. */
 static bool
 has_avx2(void)
 {
-	return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
-	       __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
+	return has(bit_AVX2 | bit_BMI | bit_BMI2, 0, SAVES_AVX);
 }
 
 /* Ice Lake, Zen 4 and later. */
 static bool
 has_avx512(void)
 {
-	return has_avx2() && __builtin_cpu_supports("avx512f") &&
-	       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-	       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi") &&
-	       __builtin_cpu_supports("avx512vbmi2");
+	return has(bit_AVX2 | bit_BMI | bit_BMI2 | bit_AVX512F | bit_AVX512BW | bit_AVX512DQ |
+			   bit_AVX512VL,
+		bit_AVX512VBMI | bit_AVX512VBMI2, SAVES_AVX512);
 }
 #endif
 

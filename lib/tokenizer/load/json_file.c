@@ -9,24 +9,16 @@
 /* A part of the text that is left out. */
 struct cut {
 	const char *begin, *end;
-	size_t at; /* its place in the rest */
 };
 
-/* Reject NUL in strings, because C strings end there. tekken.json is an exception: it has a NUL in
- * a string that is not read. */
-static json_t *
-parse(const char *text, size_t size, json_error_t *why)
+/* tekken.json has a NUL in a string that is not read; elsewhere it is rejected. */
+static bool
+looks_like_tekken(char *text)
 {
-	json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, why);
-	json_error_t again;
+	const char *config = tok_json_find(tok_json_blanks(text), "config");
+	const char *vocab = tok_json_find(tok_json_blanks(text), "vocab");
 
-	if (root != NULL || json_error_code(why) != json_error_null_character)
-		return root;
-	root = json_loadb(text, size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &again);
-	if (root != NULL && tok_is_tekken(root))
-		return root;
-	json_decref(root);
-	return NULL;
+	return config != NULL && *config == '{' && vocab != NULL && *vocab == '[';
 }
 
 /* The value of a key of the model, if it begins with `open`. */
@@ -45,59 +37,45 @@ find_part(char *model, const char *key, char open, struct cut *c)
 	return p;
 }
 
-static int
-count_lines(const char *p, const char *end)
+/* Read f->text without the parts cut[0 .. n), which are in order. */
+static bool
+read_rest(struct tok_json_file *f, size_t size, const struct cut *cut, uint32_t n,
+	struct tok_error *err)
 {
-	int n = 0;
+	struct tok_json_text at;
+	const char *from = f->text;
+	size_t have = 0, place;
 
-	for (; p < end; p++)
-		n += *p == '\n';
-	return n;
-}
-
-/* Parse what is left of the text without the parts cut[0 .. n), which are in order. */
-static json_t *
-parse_rest(const char *text, size_t size, struct cut *cut, uint32_t n, json_error_t *why)
-{
-	char *rest = malloc(size + 1);
-	const char *from = text;
-	size_t have = 0;
-	json_t *root;
-
-	if (rest == NULL)
-		return NULL;
+	f->rest = malloc(size + 1);
+	if (f->rest == NULL)
+		return tok_fail(err, "%s: out of memory for %zu bytes", f->shown, size);
 	for (uint32_t i = 0; i <= n; i++) {
-		const char *end = i < n ? cut[i].begin : text + size;
+		const char *end = i < n ? cut[i].begin : f->text + size;
 
-		memcpy(rest + have, from, (size_t)(end - from));
+		memcpy(f->rest + have, from, (size_t)(end - from));
 		have += (size_t)(end - from);
-		if (i < n) {
-			cut[i].at = have;
-			from = cut[i].end;
-		}
+		from = i < n ? cut[i].end : end;
 	}
-	root = parse(rest, have, why);
-	free(rest);
-	for (uint32_t i = 0; root == NULL && i < n; i++) {
-		if ((size_t)why->position > cut[i].at)
-			why->line += count_lines(cut[i].begin, cut[i].end);
-	}
-	return root;
+	f->rest[have] = '\0';
+	at.nul = looks_like_tekken(f->rest);
+	if (tok_json_tree_read(&f->tree, f->rest, have, &at))
+		return true;
+	place = (size_t)(at.p - f->rest);
+	for (uint32_t i = 0; i < n && (size_t)(cut[i].begin - f->text) <= place; i++)
+		place += (size_t)(cut[i].end - cut[i].begin);
+	at.p = f->text + place;
+	return tok_json_fail(f->shown, f->text, &at, err);
 }
 
 bool
-tok_json_open_file(struct tok_json_file *f, const char *path, struct tok_error *err)
+tok_json_open_text(
+	struct tok_json_file *f, const char *shown, char *text, size_t size, struct tok_error *err)
 {
-	json_error_t why = {.text = "out of memory"};
 	struct cut cut[2] = {0};
 	uint32_t n = 0;
 	char *model;
-	size_t size;
 
-	*f = (struct tok_json_file){.shown = tok_shown_path(path)};
-	f->text = tok_read_file(path, &size, err);
-	if (f->text == NULL)
-		return false;
+	*f = (struct tok_json_file){.shown = shown, .text = text};
 	model = tok_json_find(tok_json_blanks(f->text), "model");
 	f->vocab = find_part(model, "vocab", '{', &cut[n]);
 	n += f->vocab != NULL;
@@ -110,13 +88,12 @@ tok_json_open_file(struct tok_json_file *f, const char *path, struct tok_error *
 		cut[1] = cut[0];
 		cut[0] = first;
 	}
-	f->root = parse_rest(f->text, size, cut, n, &why);
-	if (f->root != NULL && json_is_object(f->root))
-		return true;
-	if (f->root == NULL)
-		tok_fail(err, "%s line %d: %s", f->shown, why.line, why.text);
-	else
+	if (read_rest(f, size, cut, n, err)) {
+		f->root = f->tree.root;
+		if (tok_json_is_object(f->root))
+			return true;
 		tok_fail(err, "%s: expected a JSON object", f->shown);
+	}
 	tok_json_close_file(f);
 	return false;
 }
@@ -124,6 +101,7 @@ tok_json_open_file(struct tok_json_file *f, const char *path, struct tok_error *
 void
 tok_json_close_file(struct tok_json_file *f)
 {
-	json_decref(f->root);
+	tok_json_tree_free(&f->tree);
+	free(f->rest);
 	free(f->text);
 }

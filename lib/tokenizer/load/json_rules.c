@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,10 +23,14 @@ is_allowed(const char *allowed, const char *value)
 
 /* Name a value in an error: by its type if it is an object that has one, else the value itself. */
 static void
-name_value(const json_t *value, char *out)
+name_value(const struct tok_json *value, char *out)
 {
-	const char *type = json_string_value(json_object_get(value, "type"));
-	char *text;
+	static const char *const words[] = {[TOK_JSON_NULL] = "null",
+		[TOK_JSON_FALSE] = "false",
+		[TOK_JSON_TRUE] = "true",
+		[TOK_JSON_ARRAY] = "[]",
+		[TOK_JSON_OBJECT] = "{}"};
+	const char *type = tok_json_string_value(tok_json_get(value, "type"));
 
 	if (value == NULL) {
 		snprintf(out, NAME_MAX_BYTES, "null");
@@ -35,9 +40,21 @@ name_value(const json_t *value, char *out)
 		snprintf(out, NAME_MAX_BYTES, "\"%.60s\"", type);
 		return;
 	}
-	text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(3));
-	snprintf(out, NAME_MAX_BYTES, "%s", text == NULL ? "?" : text);
-	free(text);
+	switch (value->kind) {
+	case TOK_JSON_STRING:
+		snprintf(out, NAME_MAX_BYTES, "\"%.60s\"", value->text);
+		break;
+	case TOK_JSON_INTEGER:
+		snprintf(out, NAME_MAX_BYTES, "%" PRId64, value->integer);
+		break;
+	case TOK_JSON_REAL:
+		snprintf(out, NAME_MAX_BYTES, "%.*s", (int)(value->n < 60 ? value->n : 60),
+			value->text);
+		break;
+	default:
+		snprintf(out, NAME_MAX_BYTES, "%s",
+			value->n > 0 ? "a list or an object" : words[value->kind]);
+	}
 }
 
 static const struct tok_json_rule *
@@ -51,23 +68,24 @@ find_rule(const struct tok_json_rule *rules, size_t n, const char *key)
 }
 
 bool
-tok_json_is_type(const json_t *component, const char *type)
+tok_json_is_type(const struct tok_json *component, const char *type)
 {
-	const char *has = json_string_value(json_object_get(component, "type"));
+	const char *has = tok_json_string_value(tok_json_get(component, "type"));
 
 	return has != NULL && strcmp(has, type) == 0;
 }
 
 bool
-tok_json_check(const char *file, const char *what, json_t *object,
+tok_json_check(const char *file, const char *what, const struct tok_json *object,
 	const struct tok_json_rule *rules, size_t n, struct tok_error *err)
 {
-	const char *key, *dot = what[0] == '\0' ? "" : ".";
-	json_t *value;
+	const char *dot = what[0] == '\0' ? "" : ".";
 
-	if (!json_is_object(object))
+	if (!tok_json_is_object(object))
 		return tok_fail(err, "%s: %s is missing or not an object", file, what);
-	json_object_foreach (object, key, value) {
+	for (size_t i = 0; i < object->n; i++) {
+		const struct tok_json *value = object->item[i];
+		const char *key = value->key;
 		const struct tok_json_rule *r = find_rule(rules, n, key);
 		char name[NAME_MAX_BYTES];
 
@@ -78,14 +96,15 @@ tok_json_check(const char *file, const char *what, json_t *object,
 		if (r->allowed == NULL)
 			continue;
 		name_value(value, name);
-		if (json_is_object(value) || json_is_array(value) || !is_allowed(r->allowed, name))
+		if (tok_json_is_object(value) || tok_json_is_array(value) ||
+			!is_allowed(r->allowed, name))
 			return tok_fail(err,
 				"%s: %s%s%s %s is not implemented (implemented: %s)%s%s", file,
 				what, dot, key, name, r->allowed, r->remedy ? "; " : "",
 				r->remedy ? r->remedy : "");
 	}
 	for (size_t i = 0; i < n; i++) {
-		if (rules[i].required && json_object_get(object, rules[i].key) == NULL)
+		if (rules[i].required && tok_json_get(object, rules[i].key) == NULL)
 			return tok_fail(
 				err, "%s: %s%s%s is missing", file, what, dot, rules[i].key);
 	}
@@ -106,15 +125,15 @@ static const struct tok_json_rule top_rules[] = {
 };
 
 bool
-tok_json_check_top(const char *file, json_t *root, struct tok_error *err)
+tok_json_check_top(const char *file, const struct tok_json *root, struct tok_error *err)
 {
 	return tok_json_check(
 		file, "", root, top_rules, sizeof(top_rules) / sizeof(top_rules[0]), err);
 }
 
 bool
-tok_json_check_component(const char *file, const char *what, json_t *object, const char *type,
-	const struct tok_json_rule *rules, size_t n, struct tok_error *err)
+tok_json_check_component(const char *file, const char *what, const struct tok_json *object,
+	const char *type, const struct tok_json_rule *rules, size_t n, struct tok_error *err)
 {
 	char only[NAME_MAX_BYTES];
 
@@ -127,8 +146,8 @@ tok_json_check_component(const char *file, const char *what, json_t *object, con
 }
 
 bool
-tok_json_refuse(const char *file, const char *what, const json_t *object, const char *implemented,
-	struct tok_error *err)
+tok_json_refuse(const char *file, const char *what, const struct tok_json *object,
+	const char *implemented, struct tok_error *err)
 {
 	char name[NAME_MAX_BYTES];
 

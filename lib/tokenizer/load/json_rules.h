@@ -5,9 +5,8 @@
  */
 #pragma once
 
-#include <jansson.h>
-
 #include "build/model.h"
+#include "json_tree.h"
 
 struct tok_json_rule {
 	const char *key;
@@ -18,25 +17,25 @@ struct tok_json_rule {
 
 /* Absent, or null, which means the same? */
 static inline bool
-tok_json_is_absent(const json_t *value)
+tok_json_is_absent(const struct tok_json *value)
 {
-	return value == NULL || json_is_null(value);
+	return value == NULL || tok_json_is_null(value);
 }
 
 /* Is it a component of this "type"? */
-bool tok_json_is_type(const json_t *component, const char *type);
+bool tok_json_is_type(const struct tok_json *component, const char *type);
 
 /* Check `object` against its n rules. `what`: its path in the file; "" for the top level. */
-bool tok_json_check(const char *file, const char *what, json_t *object,
+bool tok_json_check(const char *file, const char *what, const struct tok_json *object,
 	const struct tok_json_rule *rules, size_t n, struct tok_error *err);
 
 /* Check the top level: which components the file may have. */
-bool tok_json_check_top(const char *file, json_t *root, struct tok_error *err);
+bool tok_json_check_top(const char *file, const struct tok_json *root, struct tok_error *err);
 
 /* Check a component whose "type" must be `type`; its other keys depend on the type. */
-bool tok_json_check_component(const char *file, const char *what, json_t *object, const char *type,
-	const struct tok_json_rule *rules, size_t n, struct tok_error *err);
+bool tok_json_check_component(const char *file, const char *what, const struct tok_json *object,
+	const char *type, const struct tok_json_rule *rules, size_t n, struct tok_error *err);
 
 /* Reject a component by its type. Always false. `implemented`: what may stand there. */
-bool tok_json_refuse(const char *file, const char *what, const json_t *object,
+bool tok_json_refuse(const char *file, const char *what, const struct tok_json *object,
 	const char *implemented, struct tok_error *err);

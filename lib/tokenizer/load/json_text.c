@@ -150,9 +150,9 @@ put_utf8(char *to, uint32_t cp)
 	return to;
 }
 
-/* Decode the escape sequence behind a backslash. Returns its end, or NULL. */
+/* Decode the escape sequence behind a backslash. Returns its end, or NULL. `nul`: accept \u0000. */
 static char *
-unescape(char *p, char **to)
+unescape(char *p, char **to, bool nul)
 {
 	static const char from[] = "\"\\/bfnrt", into[] = "\"\\/\b\f\n\r\t";
 	const char *simple = *p == '\0' ? NULL : strchr(from, *p);
@@ -163,8 +163,8 @@ unescape(char *p, char **to)
 		return p + 1;
 	}
 	high = *p == 'u' ? hex4(p + 1) : -1;
-	if (high <= 0 || (high & 0xfc00) == 0xdc00)
-		return NULL; /* NUL as well: C strings end there */
+	if (high < !nul || (high & 0xfc00) == 0xdc00)
+		return NULL;
 	p += 5;
 	if ((high & 0xfc00) != 0xd800) {
 		*to = put_utf8(*to, (uint32_t)high);
@@ -195,9 +195,12 @@ tok_json_string(struct tok_json_text *t, struct tok_json_string *s)
 		} else if (c == '"') {
 			break;
 		} else if (c == '\\') {
-			p = unescape(p + 1, &to);
+			const bool nul = strncmp(p, "\\u0000", 6) == 0;
+
+			p = unescape(p + 1, &to, t->nul);
 			if (p == NULL)
-				return fail(t, "invalid escape sequence");
+				return fail(t,
+					nul ? "\\u0000 is not allowed" : "invalid escape sequence");
 		} else {
 			return fail(t, c == '\0' ? "a string does not end"
 						 : "a control character in a string");

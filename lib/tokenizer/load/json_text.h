@@ -14,6 +14,7 @@
 struct tok_json_text {
 	char *p;
 	const char *why;
+	bool nul; /* accept \u0000 in strings; else invalid, because C strings end there */
 };
 
 /* A decoded string: `len` bytes of UTF-8 without NUL, then a NUL. */

@@ -4,25 +4,27 @@
 
 #include <string.h>
 
-#include <jansson.h>
-
 #include "build/model_make.h"
-#include "json_text.h"
+#include "json_tree.h"
 
 /*
  * A file. The large parts of a tokenizer.json are cut out of it before it is parsed: model.vocab if
  * it is an object, and model.merges if it is a list. In `root` they are empty.
  */
 struct tok_json_file {
-	const char *shown; /* its path in errors */
+	const char *shown; /* its name in errors */
 	char *text;
-	json_t *root;
-	char *vocab, *merges; /* in the text; NULL: not cut out */
+	struct tok_json_tree tree;
+	const struct tok_json *root; /* of the tree */
+	char *rest;		     /* what the tree points into */
+	char *vocab, *merges;	     /* in the text; NULL: not cut out */
 	const char *merges_end;
 };
 
-/* Parse a file. False with *err filled in: nothing to close. Duplicate keys are an error. */
-bool tok_json_open_file(struct tok_json_file *f, const char *path, struct tok_error *err);
+/* Parse a file's text: `size` bytes, then a NUL, which is freed at the end. False with *err filled
+ * in: nothing to close. Duplicate keys are an error. */
+bool tok_json_open_text(
+	struct tok_json_file *f, const char *shown, char *text, size_t size, struct tok_error *err);
 void tok_json_close_file(struct tok_json_file *f);
 
 /* Report t->why with its line in the text. Returns false. */

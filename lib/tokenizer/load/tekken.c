@@ -41,21 +41,21 @@ static const char *const old_specials[] = {"<unk>", "<s>", "</s>", "[INST]", "[/
 #define N(list) (sizeof(list) / sizeof(list[0]))
 
 bool
-tok_is_tekken(const json_t *root)
+tok_is_tekken(const struct tok_json *root)
 {
-	return json_is_object(json_object_get(root, "config")) &&
-	       json_is_array(json_object_get(root, "vocab"));
+	return tok_json_is_object(tok_json_get(root, "config")) &&
+	       tok_json_is_array(tok_json_get(root, "vocab"));
 }
 
 /* Read config.`key`, a number from `least` to `most`. */
 static bool
-read_number(const char *file, const json_t *config, const char *key, json_int_t least,
-	json_int_t most, uint32_t *value, struct tok_error *err)
+read_number(const char *file, const struct tok_json *config, const char *key, int64_t least,
+	int64_t most, uint32_t *value, struct tok_error *err)
 {
-	const json_t *number = json_object_get(config, key);
-	json_int_t v = json_integer_value(number);
+	const struct tok_json *number = tok_json_get(config, key);
+	int64_t v = tok_json_integer_value(number);
 
-	if (!json_is_integer(number) || v < least || v > most)
+	if (!tok_json_is_integer(number) || v < least || v > most)
 		return tok_fail(err, "%s: config.%s: expected a number from %lld to %lld", file,
 			key, (long long)least, (long long)most);
 	*value = (uint32_t)v;
@@ -78,28 +78,28 @@ put_special(
 
 /* Those listed, or those of old files. Ids without one get a filler. */
 static bool
-put_specials(const char *file, const json_t *list, uint32_t n, struct tok_model *m,
+put_specials(const char *file, const struct tok_json *list, uint32_t n, struct tok_model *m,
 	struct tok_error *err)
 {
-	const json_t *value;
+	const struct tok_json *value;
 	size_t i;
 
 	if (list == NULL) {
 		for (i = 0; i < N(old_specials) && i < n; i++)
 			put_special(file, m, (uint32_t)i, old_specials[i], err);
-	} else if (!json_is_array(list)) {
+	} else if (!tok_json_is_array(list)) {
 		return tok_fail(err, "%s: special_tokens is not a list", file);
 	}
-	json_array_foreach (list, i, value) {
-		const json_t *rank = json_object_get(value, "rank");
-		const char *text = json_string_value(json_object_get(value, "token_str"));
+	tok_json_array_foreach (list, i, value) {
+		const struct tok_json *rank = tok_json_get(value, "rank");
+		const char *text = tok_json_string_value(tok_json_get(value, "token_str"));
 
-		if (!json_is_integer(rank) || json_integer_value(rank) < 0 ||
-			json_integer_value(rank) >= n || text == NULL)
+		if (!tok_json_is_integer(rank) || tok_json_integer_value(rank) < 0 ||
+			tok_json_integer_value(rank) >= n || text == NULL)
 			return tok_fail(err,
 				"%s: special_tokens[%zu]: expected a rank from 0 to %u and a token_str",
 				file, i, n - 1);
-		if (!put_special(file, m, (uint32_t)json_integer_value(rank), text, err))
+		if (!put_special(file, m, (uint32_t)tok_json_integer_value(rank), text, err))
 			return false;
 	}
 	for (uint32_t id = 0; id < n; id++) {
@@ -114,32 +114,32 @@ put_specials(const char *file, const json_t *list, uint32_t n, struct tok_model 
 
 /* An upper limit of the bytes of all tokens. */
 static size_t
-base64_bytes(const json_t *vocab)
+base64_bytes(const struct tok_json *vocab)
 {
-	const json_t *entry;
+	const struct tok_json *entry;
 	size_t i, bytes = 0;
 
-	json_array_foreach (vocab, i, entry)
-		bytes += json_string_length(json_object_get(entry, "token_bytes"));
+	tok_json_array_foreach (vocab, i, entry)
+		bytes += tok_json_string_length(tok_json_get(entry, "token_bytes"));
 	return bytes;
 }
 
 static bool
-put_ranks(const char *file, const json_t *vocab, uint32_t n, uint32_t n_special,
+put_ranks(const char *file, const struct tok_json *vocab, uint32_t n, uint32_t n_special,
 	struct tok_model *m, struct tok_error *err)
 {
 	uint8_t bytes[TOK_MAX_TOKEN_BYTES + 4];
 
 	for (uint32_t i = 0; i < n; i++) {
-		const json_t *entry = json_array_get(vocab, i),
-			     *rank = json_object_get(entry, "rank");
-		const json_t *base64 = json_object_get(entry, "token_bytes");
+		const struct tok_json *entry = tok_json_at(vocab, i),
+				      *rank = tok_json_get(entry, "rank");
+		const struct tok_json *base64 = tok_json_get(entry, "token_bytes");
 		int len = -1;
 
-		if (json_is_string(base64))
-			len = (int)tok_base64_decode(json_string_value(base64),
-				json_string_length(base64), TOK_MAX_TOKEN_BYTES, bytes);
-		if (len <= 0 || !json_is_integer(rank) || json_integer_value(rank) != i)
+		if (tok_json_is_string(base64))
+			len = (int)tok_base64_decode(tok_json_string_value(base64),
+				tok_json_string_length(base64), TOK_MAX_TOKEN_BYTES, bytes);
+		if (len <= 0 || !tok_json_is_integer(rank) || tok_json_integer_value(rank) != i)
 			return tok_fail(err,
 				"%s: vocab[%u]: expected rank %u and token_bytes, 1 to %u in base64",
 				file, i, i, TOK_MAX_TOKEN_BYTES);
@@ -149,9 +149,10 @@ put_ranks(const char *file, const json_t *vocab, uint32_t n, uint32_t n_special,
 }
 
 static bool
-find_pretok(const char *file, const json_t *config, struct tok_model *m, struct tok_error *err)
+find_pretok(
+	const char *file, const struct tok_json *config, struct tok_model *m, struct tok_error *err)
 {
-	const char *pattern = json_string_value(json_object_get(config, "pattern"));
+	const char *pattern = tok_json_string_value(tok_json_get(config, "pattern"));
 
 	m->pretok = pattern == NULL ? TOK_PRETOK_NONE : tok_pretok_by_regex(&pattern, 1);
 	return m->pretok != TOK_PRETOK_NONE ||
@@ -162,10 +163,12 @@ find_pretok(const char *file, const json_t *config, struct tok_model *m, struct 
 }
 
 bool
-tok_load_tekken(const char *file, json_t *root, struct tok_model *m, struct tok_error *err)
+tok_load_tekken(
+	const char *file, const struct tok_json *root, struct tok_model *m, struct tok_error *err)
 {
-	json_t *config = json_object_get(root, "config"), *vocab = json_object_get(root, "vocab");
-	const size_t listed = json_array_size(vocab);
+	const struct tok_json *config = tok_json_get(root, "config"),
+			      *vocab = tok_json_get(root, "vocab");
+	const size_t listed = tok_json_array_size(vocab);
 	uint32_t n_special = 0, n_ids = 0;
 
 	*m = (struct tok_model){.format = "tekken.json", .ignore_merges = true};
@@ -178,12 +181,12 @@ tok_load_tekken(const char *file, json_t *root, struct tok_model *m, struct tok_
 			TOK_MAX_IDS / 2);
 	if (!read_number(file, config, "default_num_special_tokens", 0, TOK_MAX_IDS / 2, &n_special,
 		    err) ||
-		!read_number(file, config, "default_vocab_size", (json_int_t)n_special + 256,
-			(json_int_t)(n_special + listed), &n_ids, err))
+		!read_number(file, config, "default_vocab_size", (int64_t)n_special + 256,
+			(int64_t)(n_special + listed), &n_ids, err))
 		return false;
 	return tok_model_init(m, n_ids, (size_t)n_special * SPECIAL_MAX_BYTES + base64_bytes(vocab),
 		       n_ids, err) &&
-	       put_specials(file, json_object_get(root, "special_tokens"), n_special, m, err) &&
+	       put_specials(file, tok_json_get(root, "special_tokens"), n_special, m, err) &&
 	       put_ranks(file, vocab, n_ids - n_special, n_special, m, err) &&
 	       tok_rank_merges(file, m, err);
 }

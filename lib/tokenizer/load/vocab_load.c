@@ -114,8 +114,8 @@ look_up(const char *name, const char *search_path, struct files *f, struct tok_e
 			return true;
 	}
 	return tok_fail(err,
-		"vocab \"%s\" not found: get it with `tools/fetch-vocab %s`, or give a path; "
-		"searched %s",
+		"vocab \"%s\" not found: get it with `python -m dpdk_tokd.fetch %s`, or give a "
+		"path; searched %s",
 		shown, shown, search_path);
 }
 
@@ -185,7 +185,7 @@ load_files(
 	if (ends_with(f->main, ".model"))
 		return tok_load_sp_model(f->main, m, err);
 	if (ends_with(f->main, ".json"))
-		return tok_load_tokenizer_json(f->main, m, err);
+		return tok_load_tokenizer_json(f->main, NULL, 0, m, err);
 	if (ends_with(f->main, ".txt") && strcmp(base_name(f->main), "merges.txt") != 0)
 		return tok_load_bert_vocab(f->main, pretokenizer, m, err);
 	return tok_fail(err,
@@ -231,6 +231,20 @@ check_compiled_algo(const struct tok_vocab *v, const char *algo, struct tok_erro
 		tok_shown_path(v->info.path), v->info.algo, algo, algo);
 }
 
+/* The vocabulary of a model, which is freed. */
+static struct tok_vocab *
+build(struct tok_model *m, const char *name, const char *path, const struct tok_load_opts *opts,
+	struct tok_error *err)
+{
+	struct tok_vocab *v;
+
+	m->greedy =
+		m->kind == TOK_KIND_BPE && opts->algo != NULL && strcmp(opts->algo, "greedy") == 0;
+	v = tok_vocab_build(m, name, path, opts->mem, err);
+	tok_model_free(m);
+	return v;
+}
+
 /* Load from source files, before the tables are moved to their final memory. */
 static struct tok_vocab *
 load_found(const char *name, const struct files *f, const struct tok_load_opts *opts,
@@ -247,13 +261,8 @@ load_found(const char *name, const struct files *f, const struct tok_load_opts *
 		}
 		return v;
 	}
-	if (load_files(f, opts->pretokenizer, &m, err)) {
-		m.greedy = m.kind == TOK_KIND_BPE && opts->algo != NULL &&
-			   strcmp(opts->algo, "greedy") == 0;
-		v = tok_vocab_build(&m, name, f->main, opts->mem, err);
-		tok_model_free(&m);
-	}
-	return v;
+	return load_files(f, opts->pretokenizer, &m, err) ? build(&m, name, f->main, opts, err)
+							  : NULL;
 }
 
 static bool
@@ -269,10 +278,25 @@ find_files(
 
 static const struct tok_load_opts no_opts;
 
+/* Move the tables to their final memory. NULL: v was NULL, or it failed. */
+static struct tok_vocab *
+finish(struct tok_vocab *v, const char *name, const struct files *f,
+	const struct tok_load_opts *opts, struct tok_error *err)
+{
+	if (v != NULL && opts->huge_pages && !tok_huge_move(v, err)) {
+		tok_vocab_free(v);
+		v = NULL;
+	}
+	if (v == NULL)
+		name_in_error(name, f, err);
+	else
+		tok_warm_up(v);
+	return v;
+}
+
 struct tok_vocab *
 tok_vocab_load(const char *name_or_path, const struct tok_load_opts *opts, struct tok_error *err)
 {
-	struct tok_vocab *v;
 	struct tok_error ignored;
 	struct files f;
 
@@ -280,16 +304,47 @@ tok_vocab_load(const char *name_or_path, const struct tok_load_opts *opts, struc
 	err = err == NULL ? &ignored : err;
 	if (!find_files(name_or_path, opts, &f, err))
 		return NULL;
-	v = load_found(name_or_path, &f, opts, err);
-	if (v != NULL && opts->huge_pages && !tok_huge_move(v, err)) {
-		tok_vocab_free(v);
-		v = NULL;
+	return finish(load_found(name_or_path, &f, opts, err), name_or_path, &f, opts, err);
+}
+
+/* The bytes and a NUL in memory of their own, or NULL. */
+static char *
+copy_text(const char *shown, const void *text, size_t size, struct tok_error *err)
+{
+	char *copy = NULL;
+
+	if (size > TOK_FILE_MAX)
+		tok_fail(err, "%s: %zu bytes, the limit of a vocabulary file is %zu", shown, size,
+			TOK_FILE_MAX);
+	else if ((copy = malloc(size + 1)) == NULL)
+		tok_fail(err, "%s: out of memory for %zu bytes", shown, size);
+	else {
+		memcpy(copy, text, size);
+		copy[size] = '\0';
 	}
-	if (v == NULL)
-		name_in_error(name_or_path, &f, err);
-	else
-		tok_warm_up(v);
-	return v;
+	return copy;
+}
+
+struct tok_vocab *
+tok_vocab_load_memory(const char *name, const void *text, size_t size,
+	const struct tok_load_opts *opts, struct tok_error *err)
+{
+	struct tok_vocab *v = NULL;
+	struct tok_error ignored;
+	struct files f = {0};
+	struct tok_model m;
+	char *copy;
+
+	opts = opts == NULL ? &no_opts : opts;
+	err = err == NULL ? &ignored : err;
+	err->text[0] = '\0';
+	snprintf(f.main, sizeof(f.main), "%s", name);
+	if (!check_algo(name, opts->algo, err))
+		return NULL;
+	copy = copy_text(tok_shown_path(f.main), text, size, err);
+	if (copy != NULL && tok_load_tokenizer_json(f.main, copy, size, &m, err))
+		v = build(&m, name, f.main, opts, err);
+	return finish(v, name, &f, opts, err);
 }
 
 bool

@@ -36,6 +36,14 @@ class ShapeDict(TypedDict):
     truncation: TruncationDict | None
     padding: PaddingDict | None
 
+class AddedDict(TypedDict):
+    id: int
+    single_word: bool
+    lstrip: bool
+    rstrip: bool
+    normalized: bool
+    special: bool
+
 class VocabInfoDict(TypedDict):
     name: str
     path: str
@@ -62,6 +70,7 @@ class Vocab:
         search_path: str | None,
         algo: str | None,
         strict_utf8: bool,
+        text: Buffer = ...,
         /,
     ) -> Self: ...
     @overload
@@ -104,6 +113,9 @@ class Vocab:
     def _describe(self) -> VocabInfoDict: ...
     def _shape(self) -> ShapeDict: ...
     def _specials(self) -> Ids: ...
+    def _regexes(self) -> list[str]: ...
+    def _merges(self) -> Ids: ...
+    def _added(self) -> list[AddedDict]: ...
     def _encode_texts(
         self,
         texts: Iterable[str | Buffer],

@@ -87,16 +87,20 @@ vocab_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 	struct tok_load_opts opts = {0};
 	struct tok_error err = {""};
 	struct tok_vocab *loaded;
+	Py_buffer text = {0};
 	const char *name;
 	struct vocab *v;
 	int strict;
 
-	if (!PyArg_ParseTuple(args, "szzzp", &name, &opts.pretokenizer, &opts.search_path,
-		    &opts.algo, &strict))
+	if (!PyArg_ParseTuple(args, "szzzp|y*", &name, &opts.pretokenizer, &opts.search_path,
+		    &opts.algo, &strict, &text))
 		return NULL;
 	Py_BEGIN_ALLOW_THREADS
-	loaded = tok_vocab_load(name, &opts, &err);
+	loaded = text.obj == NULL
+			 ? tok_vocab_load(name, &opts, &err)
+			 : tok_vocab_load_memory(name, text.buf, (size_t)text.len, &opts, &err);
 	Py_END_ALLOW_THREADS
+	PyBuffer_Release(&text);
 	if (loaded == NULL)
 		return PyErr_Format(PyExc_ValueError, "%s", err.text);
 	v = new_object(type);
@@ -188,6 +192,65 @@ vocab_specials(PyObject *self, PyObject *unused)
 	return ids_copy(ids, n);
 }
 
+static PyObject *
+vocab_merges(PyObject *self, PyObject *unused)
+{
+	const struct tok_vocab *v = ((struct vocab *)self)->vocab;
+	npy_intp dims[] = {0, 3};
+	PyObject *array;
+	struct tok_merge g;
+
+	while (tok_vocab_merge(v, (uint32_t)dims[0], &g))
+		dims[0]++;
+	array = PyArray_SimpleNew(2, dims, NPY_UINT32);
+	for (npy_intp i = 0; array != NULL && i < dims[0]; i++) {
+		uint32_t *row = PyArray_GETPTR2((PyArrayObject *)array, i, 0);
+
+		tok_vocab_merge(v, (uint32_t)i, &g);
+		row[0] = g.left;
+		row[1] = g.right;
+		row[2] = g.result;
+	}
+	return array;
+}
+
+static PyObject *
+vocab_regexes(PyObject *self, PyObject *unused)
+{
+	const struct tok_vocab *v = ((struct vocab *)self)->vocab;
+	PyObject *list = PyList_New(0);
+	const char *regex;
+
+	for (uint32_t i = 0; list != NULL && (regex = tok_vocab_regex(v, i)) != NULL; i++) {
+		PyObject *text = PyUnicode_FromString(regex);
+
+		if (text == NULL || PyList_Append(list, text) < 0)
+			Py_CLEAR(list);
+		Py_XDECREF(text);
+	}
+	return list;
+}
+
+static PyObject *
+vocab_added(PyObject *self, PyObject *unused)
+{
+	PyObject *list = PyList_New(0), *flags;
+	struct tok_added_info a;
+
+	for (uint32_t i = 0; list != NULL; i++) {
+		if (!tok_vocab_added(((struct vocab *)self)->vocab, i, &a))
+			break;
+		flags = Py_BuildValue("{s:I,s:N,s:N,s:N,s:N,s:N}", "id", a.id, "single_word",
+			PyBool_FromLong(a.single_word), "lstrip", PyBool_FromLong(a.lstrip),
+			"rstrip", PyBool_FromLong(a.rstrip), "normalized",
+			PyBool_FromLong(a.normalized), "special", PyBool_FromLong(a.special));
+		if (flags == NULL || PyList_Append(list, flags) < 0)
+			Py_CLEAR(list);
+		Py_XDECREF(flags);
+	}
+	return list;
+}
+
 #define KEYWORDS "*, add_special_tokens=True, added_tokens=\"plain\""
 
 static PyMethodDef vocab_methods[] = {
@@ -195,6 +258,10 @@ static PyMethodDef vocab_methods[] = {
 	{"id_to_token", vocab_token, METH_O,
 		"id_to_token($self, id, /)\n--\n\nBytes of one id, or None if there is none."},
 	{"_shape", vocab_shape, METH_NOARGS, "Template, truncation and padding, as a dict."},
+	{"_regexes", vocab_regexes, METH_NOARGS, "What splits a text, in order."},
+	{"_merges", vocab_merges, METH_NOARGS,
+		"Merges in order of priority: ids of two tokens and of the one they become."},
+	{"_added", vocab_added, METH_NOARGS, "Ids and flags of added tokens, as a list of dicts."},
 	{"_specials", vocab_specials, METH_NOARGS, "Special ids, rising, as an array."},
 	{"encode", (PyCFunction)(void (*)(void))vocab_encode, METH_FASTCALL | METH_KEYWORDS,
 		"encode($self, text, " KEYWORDS ", truncation=None, truncation_side=None, "

@@ -3,9 +3,11 @@
 
 from .encoding import Encoding
 from .patch import fallbacks, patch_transformers, unpatch_transformers
+from .stream import DecodeStream
 from .tokenizer import HFTokenizer, as_hf
 
 __all__ = [
+    "DecodeStream",
     "Encoding",
     "HFTokenizer",
     "as_hf",

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 Json = dict[str, Any]
@@ -36,15 +37,16 @@ def _byte_level(tokens: Tokens) -> Tokens:
 
 
 def _word_piece(prefix: str, cleanup: bool) -> Step:
-    def one(i: int, token: str) -> str:
-        if i > 0:
+    @cache  # as large as the vocabulary, at most
+    def one(first: bool, token: str) -> str:
+        if not first:
             token = token.removeprefix(prefix) if token.startswith(prefix) else " " + token
         if cleanup:
             for dirty, clean in _CLEANED.items():
                 token = token.replace(dirty, clean)
         return token
 
-    return lambda tokens: [one(i, token) for i, token in enumerate(tokens)]
+    return lambda tokens: [one(i == 0, token) for i, token in enumerate(tokens)]
 
 
 def _metaspace(replacement: str, first_is_none: bool) -> Step:
@@ -68,7 +70,7 @@ def _byte_fallback(tokens: Tokens) -> Tokens:
         held.clear()
 
     for token in tokens:
-        if re.fullmatch("<0x[0-9A-Fa-f]{2}>", token):
+        if token.startswith("<0x") and re.fullmatch("<0x[0-9A-Fa-f]{2}>", token):
             held.append(int(token[3:5], 16))
         else:
             give_out()
@@ -116,6 +118,23 @@ def decoder(json: Json | None) -> Callable[[Tokens], str]:
         return " ".join
     step = _step(json)
     return lambda tokens: "".join(step(tokens))
+
+
+# Gemma's: blanks, then bytes.
+_PIECES = [
+    {"type": "Replace", "pattern": {"String": "▁"}, "content": " "},
+    {"type": "ByteFallback"},
+    {"type": "Fuse"},
+]
+
+
+def errors_of(json: Json | None) -> str | None:
+    """Where the text is the bytes of all tokens, as libtok has them: how `bytes.decode` is to take
+    errors. None: it is not."""
+    if json is not None and json["type"] == "ByteLevel":
+        return "replace"
+    # Of bytes that are no text this one makes another number of U+FFFD.
+    return "strict" if json is not None and json.get("decoders") == _PIECES else None
 
 
 def _step(json: Json) -> Step:

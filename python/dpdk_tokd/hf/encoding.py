@@ -39,10 +39,13 @@ class Given:
         self.words: list[int | None] = [None] * len(ids)
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Part:
-    """Tokens [begin, end) of a source. `trim`: blanks at the ends of tokens do not count in
-    offsets; its value is whether a blank was put before the text."""
+    """Tokens [begin, end) of a source; not changed once made.
+
+    `trim`: blanks at the ends of tokens do not count in offsets; its value is whether a blank was
+    put before the text.
+    """
 
     source: Source
     begin: int
@@ -58,6 +61,11 @@ class Part:
 
     def slice(self, begin: int, end: int) -> Part:
         return replace(self, begin=self.begin + begin, end=self.begin + end)
+
+    def of_type(self, type_id: int) -> Part:
+        if type_id == self.type_id:
+            return self
+        return replace(self, type_id=type_id)
 
     @property
     def offsets(self) -> list[Offset]:
@@ -258,6 +266,8 @@ class Encoding:
     @staticmethod
     def merge(encodings: Sequence[Encoding], growing_offsets: bool = True) -> Encoding:
         """One encoding behind the other."""
+        if not growing_offsets and not any(e._overflowing for e in encodings):
+            return _in_a_row(encodings)
         merged = Encoding()
         for encoding in encodings:
             merged = merged.joined(encoding, growing_offsets)
@@ -299,6 +309,18 @@ class Encoding:
     ) -> None:
         self.__dict__.clear()  # what was made of the old parts
         self._parts, self._overflowing, self._ranges = parts, overflowing, ranges
+
+
+def _in_a_row(encodings: Sequence[Encoding]) -> Encoding:
+    parts: list[Part] = []
+    ranges: dict[int, range] = {}
+    n = 0
+    for e in encodings:
+        parts += e._parts
+        for i, r in e._ranges.items():
+            ranges[i] = range(n + r.start, n + r.stop)
+        n += len(e)
+    return Encoding(parts, [], ranges)
 
 
 class Fixed(Given):

@@ -82,6 +82,8 @@ class Processor:
                 e.set_sequence_id(i)
         for step in self.steps:
             encodings = step(encodings, special)
+        if len(encodings) == 1:
+            return encodings[0]
         return Encoding.merge(encodings, growing_offsets=False)
 
 
@@ -95,8 +97,7 @@ def default_process(encodings: list[Encoding]) -> Encoding:
 
 
 def _typed(e: Encoding, type_id: int) -> Encoding:
-    parts = [replace(p, type_id=type_id) for p in e._parts]
-    return Encoding(parts, e.overflowing, dict(e._ranges))
+    return Encoding([p.of_type(type_id) for p in e._parts], e.overflowing, dict(e._ranges))
 
 
 def _trim(prefix: bool) -> Step:
@@ -126,7 +127,10 @@ def _template(json: Json) -> tuple[Step, tuple[int, int]]:
 
     def step(encodings: list[Encoding], add: bool) -> list[Encoding]:
         found = []
-        for piece in json["pair" if len(encodings) == 2 else "single"]:
+        pieces = json["pair" if len(encodings) == 2 else "single"]
+        if pieces is None:
+            raise ValueError("a pair: the vocabulary does not say what stands between two texts")
+        for piece in pieces:
             if (place := piece.get("Sequence")) is not None:
                 i = int(place["id"] != "A")
                 encoding = _typed(encodings[i], place["type_id"])
@@ -137,8 +141,8 @@ def _template(json: Json) -> tuple[Step, tuple[int, int]]:
                 found.append(_special(*special[token["id"]], token["type_id"]))
         return found
 
-    def added(pieces: list[Json]) -> int:
-        tokens = (piece["SpecialToken"]["id"] for piece in pieces if "SpecialToken" in piece)
+    def added(pieces: list[Json] | None) -> int:
+        tokens = (p["SpecialToken"]["id"] for p in pieces or () if "SpecialToken" in p)
         return sum(len(special[token][0]) for token in tokens)
 
     return step, (added(json["single"]), added(json["pair"]))

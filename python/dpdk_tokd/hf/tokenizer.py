@@ -5,17 +5,19 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from functools import cached_property
+from operator import index
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from ..tokenizer import Tokenizer
-from .decoders import Json, decoder
+from .decoders import Json, decoder, errors_of
+from .documents import complete, document_of
 from .encoding import Direction, Encoding, Offset, Part
 from .processors import Strategy, Truncation, default_process, processor
 
@@ -38,11 +40,13 @@ class Text:
 
     @cached_property
     def ids(self) -> list[int]:
+        if len(self._ids) == 1:
+            return cast(list[int], self._ids[0].tolist())
         return [id for piece in self._ids for id in piece.tolist()]
 
     @cached_property
     def tokens(self) -> list[str]:
-        found = [self._owner._token(id) for id in self.ids]
+        found = list(map(self._owner._spelled.__getitem__, self.ids))
         as_text = self._owner._spelled_as_text
         if not as_text.isdisjoint(self.ids):
             pieces = (
@@ -97,11 +101,13 @@ class Component:
     def __get__(self, owner: HFTokenizer | None, _: type | None = None) -> Any:
         if owner is None:
             return self
+        owner._complete()
         if owner._document.get(self._name) is None:
             return None
         return getattr(owner._reference(parts_only=True), self._name)
 
     def __set__(self, owner: HFTokenizer, part: Any) -> None:
+        owner._complete()
         owner._document[self._name] = None if part is None else json.loads(part.__getstate__())
         owner._changed()
 
@@ -111,11 +117,15 @@ class HFTokenizer:
 
     The file's text is the state: whatever changes it makes the next call load it again. Encoding
     may be called by several threads at once; changes may not be made meanwhile.
+    Where there is no such text (`why_not` says why), it cannot be changed or saved.
     """
 
-    def __init__(self, document: Json, tokenizer: Tokenizer | None = None) -> None:
+    def __init__(
+        self, document: Json, tokenizer: Tokenizer | None = None, why_not: str | None = None
+    ) -> None:
         self._document = document
         self._loaded = tokenizer
+        self._why_not = why_not
         self._special_as_text = False
         self._padding: Json | None
         self._forget()
@@ -124,18 +134,17 @@ class HFTokenizer:
 
     @classmethod
     def from_str(cls, text: str) -> HFTokenizer:
-        made = cls(json.loads(text))
-        made._tokenizer  # noqa: B018  # an error belongs here, not at the first text
-        return made
+        return cls.from_buffer(text.encode())
 
     @classmethod
     def from_buffer(cls, buffer: bytes) -> HFTokenizer:
-        return cls.from_str(bytes(buffer).decode())
+        tokenizer = _load(buffer)  # its errors say more than those of json
+        return cls(json.loads(bytes(buffer)), tokenizer)
 
     @classmethod
     def from_file(cls, path: str) -> HFTokenizer:
-        with open(path, encoding="utf-8") as file:
-            return cls(json.load(file), Tokenizer.load(os.fspath(path)))
+        """Of any vocabulary that `Tokenizer.load` reads."""
+        return as_hf(Tokenizer.load(os.fspath(path)))
 
     @classmethod
     def from_pretrained(
@@ -155,6 +164,8 @@ class HFTokenizer:
         )
 
     def to_str(self, pretty: bool = False) -> str:
+        """The text of a tokenizer.json. ValueError: there is none that is exactly this."""
+        self._complete()
         return json.dumps(self._document, ensure_ascii=False, indent=2 if pretty else None)
 
     def save(self, path: str, pretty: bool = True) -> None:
@@ -162,10 +173,14 @@ class HFTokenizer:
             file.write(self.to_str(pretty))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"text": self.to_str(), "special_as_text": self._special_as_text}
+        of: tuple[Any, ...] = (json.dumps(self._document), self._tokenizer, self._why_not)
+        if self._why_not is None:
+            of = (self.to_str(),)
+        return {"of": of, "special_as_text": self._special_as_text}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(json.loads(state["text"]))  # type: ignore[misc]
+        document, *others = state["of"]
+        self.__init__(json.loads(document), *others)  # type: ignore[misc]
         self._special_as_text = state["special_as_text"]
 
     def __repr__(self) -> str:
@@ -181,6 +196,15 @@ class HFTokenizer:
         add_special_tokens: bool = True,
     ) -> Encoding:
         """Encode a text or a pair; with is_pretokenized, lists of words instead of texts."""
+        if pair is None and isinstance(sequence, str) and not is_pretokenized:
+            ids = self._tokenizer.encode(
+                sequence, add_special_tokens=False, added_tokens=self._added_tokens
+            )
+            text = Text(self, (sequence,), [ids], words=False)
+            found = self._finished([Encoding([Part(text, 0, len(ids))])], add_special_tokens)
+            if self._padding is not None:
+                self._pad([found])
+            return found
         one = sequence if pair is None else (sequence, pair)
         return self.encode_batch([one], is_pretokenized, add_special_tokens)[0]
 
@@ -241,7 +265,7 @@ class HFTokenizer:
     def post_process(
         self, encoding: Encoding, pair: Encoding | None = None, add_special_tokens: bool = True
     ) -> Encoding:
-        encodings = [encoding] if pair is None else [encoding, pair]
+        encodings = [Encoding.merge([e], False) for e in (encoding, pair) if e is not None]
         found = self._finished(encodings, add_special_tokens)
         if self._padding is not None:
             self._pad([found])
@@ -261,14 +285,36 @@ class HFTokenizer:
     # ---- decoding ----
 
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
-        special = self._special if skip_special_tokens else frozenset()
-        tokens = (self.id_to_token(id) for id in ids)
-        return self._decoder([t for t in tokens if t is not None and t not in special])
+        kept = [id for id in ids if id not in self._special] if skip_special_tokens else ids
+        if self._errors is not None:
+            with suppress(ValueError):  # an unknown id, or bytes that are no text
+                return self._tokenizer.decode(kept).decode("utf-8", self._errors)
+        spelled = self._spelled
+        known = [id for id in map(index, kept) if id in spelled]
+        if self._why_not is not None:
+            return self._tokenizer.decode(known).decode("utf-8", "replace")
+        return self._decoder([spelled[id] for id in known])
+
+    @cached_property
+    def _errors(self) -> str | None:
+        """Of `bytes.decode`; None: what libtok decodes is not the text."""
+        token = self._tokenizer.id_to_token
+        for id, added in self._added.items():  # the decoder may change them
+            if self._decoder([added["content"]]).encode() != token(id):
+                return None
+        return errors_of(self._document.get("decoder"))
 
     def decode_batch(
         self, sequences: Iterable[Sequence[int]], skip_special_tokens: bool = True
     ) -> list[str]:
         return [self.decode(ids, skip_special_tokens) for ids in sequences]
+
+    async def async_decode_batch(
+        self, sequences: Iterable[Sequence[int]], skip_special_tokens: bool = True
+    ) -> list[str]:
+        import asyncio
+
+        return await asyncio.to_thread(self.decode_batch, sequences, skip_special_tokens)
 
     # ---- vocabulary ----
 
@@ -285,22 +331,21 @@ class HFTokenizer:
         return self._added_ids.get(token, self._vocab.get(token))
 
     def id_to_token(self, id: int) -> str | None:
-        added = self._added.get(id)
-        return self._tokens.get(id) if added is None else added["content"]
-
-    def _token(self, id: int) -> str:
-        return cast(str, self.id_to_token(id))
+        return self._spelled.get(id)
 
     @cached_property
     def _vocab(self) -> dict[str, int]:
+        if "vocab" not in self._document["model"]:
+            complete(self._document, self._tokenizer)
         vocab = self._document["model"]["vocab"]
         if isinstance(vocab, dict):
             return vocab
         return {token: id for id, (token, _) in enumerate(vocab)}
 
     @cached_property
-    def _tokens(self) -> dict[int, str]:
-        return {id: token for token, id in self._vocab.items()}
+    def _spelled(self) -> dict[int, str]:
+        spelled = {id: token for token, id in self._vocab.items()}
+        return spelled | {id: token["content"] for id, token in self._added.items()}
 
     def get_added_tokens_decoder(self) -> dict[int, Any]:
         """The added tokens by id, as `tokenizers.AddedToken` (that package is needed)."""
@@ -317,6 +362,7 @@ class HFTokenizer:
         return self._add(tokens, special=True)
 
     def _add(self, tokens: Sequence[Any], special: bool) -> int:
+        self._complete()
         added, n_new = dict(self._added), 0
         size = self.get_vocab_size(with_added_tokens=False)
         next_id = max([size - 1, *added]) + 1
@@ -433,6 +479,7 @@ class HFTokenizer:
         """`tokenizers.Tokenizer` of the same document; or of one with an empty vocabulary."""
         import tokenizers
 
+        self._complete()
         document = self._document
         if parts_only:
             model = {"type": "BPE", "vocab": {}, "merges": []}
@@ -441,20 +488,29 @@ class HFTokenizer:
 
     # ---- what a change makes anew ----
 
+    def _complete(self) -> None:
+        """Make the document whole. ValueError: it cannot be."""
+        if self._why_not is not None:
+            where = self._tokenizer.info.path
+            raise ValueError(f"{where}: there is no tokenizer.json of it: {self._why_not}")
+        self._vocab  # noqa: B018
+
     def _changed(self) -> None:
         self._loaded = None
         self._forget()
 
     def _forget(self) -> None:
-        for name in ("_vocab", "_tokens"):
+        for name in ("_vocab", "_spelled", "_errors"):
             self.__dict__.pop(name, None)
-        self._added: dict[int, Json] = {t["id"]: t for t in self._document["added_tokens"]}
+        added = self._document.get("added_tokens") or ()
+        self._added: dict[int, Json] = {t["id"]: t for t in added}
         self._added_ids = {t["content"]: id for id, t in self._added.items()}
-        self._special = frozenset(t["content"] for t in self._added.values() if t["special"])
+        special = {t["content"] for t in self._added.values() if t["special"]}
+        self._special = frozenset(id for id, t in self._added.items() if t["content"] in special)
         self._spelled_as_text = {
             id for id, t in self._added.items() if t["lstrip"] or t["rstrip"] or t["normalized"]
         }
-        if self._document["model"]["type"] == "Unigram":
+        if "unk_id" in self._document["model"]:
             self._spelled_as_text.add(self._document["model"]["unk_id"])
         self._processor = processor(self._document.get("post_processor"))
         self._decoder = decoder(self._document.get("decoder"))
@@ -464,15 +520,16 @@ class HFTokenizer:
     @property
     def _tokenizer(self) -> Tokenizer:
         if self._loaded is None:
-            with tempfile.TemporaryDirectory(prefix="dpdk_tokd") as folder:
-                path = os.path.join(folder, "tokenizer.json")
-                self.save(path, pretty=False)
-                self._loaded = Tokenizer.load(path)
+            self._loaded = _load(self.to_str().encode())
         return self._loaded
 
     @property
     def _added_tokens(self) -> Any:
         return "plain" if self._special_as_text else "all"
+
+
+def _load(text: bytes) -> Tokenizer:
+    return Tokenizer("tokenizer.json", None, None, None, False, text)
 
 
 _STRATEGIES: dict[str, Strategy] = {
@@ -531,12 +588,18 @@ def _sequences(one: Input, words: bool, at: int) -> list[Sequence[str]]:
 def as_hf(tokenizer: Tokenizer) -> HFTokenizer:
     """A tokenizer with the interface of `tokenizers.Tokenizer`.
 
-    ValueError: it was not loaded from a `tokenizer.json`, which the interface shows parts of.
+    Of a SentencePiece .model and of a .tokv there is no `tokenizer.json`: what shows, changes or
+    saves its parts is a ValueError; the rest works.
     """
     info = tokenizer.info
-    if info.format != "tokenizer.json":
-        raise ValueError(
-            f"{info.path}: expected a vocabulary loaded from a tokenizer.json, got {info.format}"
-        )
-    with open(info.path, encoding="utf-8") as file:
-        return HFTokenizer(json.load(file), tokenizer)
+    if info.format == "tokenizer.json":
+        with open(info.path, encoding="utf-8") as file:
+            return HFTokenizer(json.load(file), tokenizer)
+    document, why_not = document_of(tokenizer)
+    made = HFTokenizer(document, tokenizer, why_not)
+    if (t := tokenizer.truncation) is not None:
+        made.enable_truncation(t.max_length, t.stride, direction=t.side)
+    if (p := tokenizer.padding) is not None:
+        token = made.id_to_token(p.pad_id) or "[PAD]"
+        made.enable_padding(p.side, p.pad_id, 0, token, p.length, p.multiple_of)
+    return made

@@ -13,6 +13,7 @@ from .._native import libtok
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+    import pyarrow
 
 Ids: TypeAlias = "npt.NDArray[np.uint32]"
 Side: TypeAlias = Literal["left", "right"]
@@ -122,6 +123,13 @@ class Batch:
         ids = np.full(inside.shape, pad_id, dtype=np.uint32)
         ids[inside] = self.ids  # row by row, as they lie there
         return Padded(ids, inside.view(np.uint8))
+
+    def to_arrow(self) -> pyarrow.ListArray:
+        """A column for Arrow, Parquet, `datasets`, Ray: lists of int32, in the same memory."""
+        import pyarrow
+
+        splits, ids = self.splits.astype(np.int32), self.ids.view(np.int32)
+        return pyarrow.ListArray.from_arrays(pyarrow.array(splits), pyarrow.array(ids))
 
     def __repr__(self) -> str:
         return f"Batch({len(self)} texts, {len(self.ids)} ids)"

@@ -7,7 +7,8 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, overload
+from importlib import import_module
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, cast, overload
 
 import numpy as np
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:  # which take longer to import than the rest
     from pathlib import Path
 
     import numpy.typing as npt
+
+    from ..hf import HFTokenizer
+    from ..tiktoken import Encoding
 
 IdsLike: TypeAlias = "Sequence[int] | npt.NDArray[np.integer]"
 Text: TypeAlias = str | bytes | bytearray | memoryview
@@ -370,6 +374,14 @@ class Tokenizer(libtok.Vocab):
     @property
     def info(self) -> VocabInfo:
         return self._info
+
+    def as_hf(self) -> HFTokenizer:
+        """This tokenizer with the interface of `tokenizers`: `dpdk_tokd.as_hf`."""
+        return cast("HFTokenizer", import_module("dpdk_tokd.hf").as_hf(self))
+
+    def as_tiktoken(self) -> Encoding:
+        """This tokenizer with the interface of `tiktoken`: `dpdk_tokd.as_tiktoken`."""
+        return cast("Encoding", import_module("dpdk_tokd.tiktoken").as_tiktoken(self))
 
     def __repr__(self) -> str:
         i = self._info

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import array
 import base64
 import json
 import os
 import random
 import selectors
 import subprocess
+import sys
 import zlib
 from pathlib import Path
 from typing import Any
@@ -300,7 +302,7 @@ def test_a_name_is_found_in_the_search_path(formats: dict[str, Path]) -> None:
     assert done.returncode == 0, done.stderr
     assert f"file          {formats['tiktoken']}" in done.stdout.decode()
     done = run("encode", "--vocab", "no-such", env=env)
-    assert_one_line(done, 1, "get it with `tools/fetch-vocab no-such`")
+    assert_one_line(done, 1, "get it with `python -m dpdk_tokd.fetch no-such`")
 
 
 @pytest.fixture(scope="session")
@@ -521,3 +523,19 @@ def test_standard_input_that_cannot_be_read_is_an_error(vocab: Path) -> None:
         )
         os.close(folder)
         assert_one_line(done, 1, "standard input: Is a directory")
+
+
+def test_jobs_runs_the_package_over_files(formats, tmp_path):
+    pytest.importorskip("dpdk_tokd", reason="needs dpdk_tokd: run tools/setup")
+    (tmp_path / "in.txt").write_text("Hello\nworld")
+    here = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    vocab, files = formats["tiktoken"], [tmp_path / "in.txt", "-o", tmp_path / "out"]
+    asked = ["encode", "--jobs", "2", "--vocab", vocab, *files, "--separator", r"\n"]
+    done = run(*asked, "--append-eos", END_OF_TEXT, env=here)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    ids = array.array("H", (tmp_path / "out.bin").read_bytes()).tolist()
+    assert ids == [15496, 50256, 6894, 50256]
+    assert run("encode", "--jobs=2", *files).returncode == 2
+    done = run("encode", "--jobs=2", f"--vocab={vocab}", *files, env={"PATH": str(tmp_path)})
+    assert (done.returncode, done.stderr.count(b"\n")) == (1, 1)
+    assert b"python3: No such file or directory: --jobs needs Python" in done.stderr

@@ -115,7 +115,7 @@ struct reply {
 	struct tokd_rep rep;
 	uint32_t frame_bytes;
 	uint32_t udp_payload;
-	uint32_t ids[TOKD_REPLY_IDS];
+	uint32_t ids[2 * TOKD_REPLY_IDS];
 };
 
 /* The next frame out, or NULL; the caller frees it. */

@@ -158,6 +158,7 @@ next_reply(struct reply *r)
 	const struct rte_ether_hdr *eth;
 	const struct rte_ipv4_hdr *ip;
 	const struct rte_udp_hdr *udp;
+	size_t each;
 
 	if (m == NULL)
 		return false;
@@ -179,9 +180,12 @@ next_reply(struct reply *r)
 	assert_int_equal(r->rep.version, TOKD_WIRE_VERSION);
 	assert_int_equal(r->rep.type, TOKD_REPLY);
 	assert_int_equal(r->rep.vocab, fx->w.vocab[fx->vocab].checksum);
-	assert_int_equal(r->udp_payload, sizeof(r->rep) + 4 * r->rep.count);
-	assert_true(r->rep.count <= TOKD_REPLY_IDS);
-	memcpy(r->ids, (const uint8_t *)(udp + 1) + sizeof(r->rep), 4 * r->rep.count);
+	each = r->rep.flags & TOKD_F_SHORT ? sizeof(uint16_t) : sizeof(uint32_t);
+	assert_int_equal(r->udp_payload, sizeof(r->rep) + each * r->rep.count);
+	assert_true(each * r->rep.count <= TOKD_WIRE_PAYLOAD);
+	memset(r->ids, 0, sizeof(r->ids));
+	for (uint32_t i = 0; i < r->rep.count; i++)
+		memcpy(&r->ids[i], (const uint8_t *)(udp + 1) + sizeof(r->rep) + each * i, each);
 	rte_pktmbuf_free(m);
 	return true;
 }

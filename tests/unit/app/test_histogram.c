@@ -112,8 +112,12 @@ FIXTURE_TEST(stages_of_a_text_are_counted_once_each)
 	struct text_ids *got = calloc(1, sizeof(*got));
 	uint64_t reply;
 
-	send_text(1, "hello hello hello", 17, 6, TOKD_F_IDS);
-	run();
+	for (uint32_t i = 0; i < 3; i++) {
+		struct request r = text_packet(1, "hello hello hello", 17, 6, TOKD_F_IDS, i);
+
+		send_request(&r);
+		run();
+	}
 	gather(1, got);
 	assert_true(got->records > 1);
 	assert_int_equal(times(T_WIRE_TO_RING), got->records);

@@ -56,6 +56,21 @@ FIXTURE_TEST(order_one_packet_is_one_record)
 	expect_count(C_TX_BYTES, rep.frame_bytes);
 }
 
+FIXTURE_TEST(order_packets_of_a_burst_are_fed_at_once)
+{
+	struct text_ids *got = calloc(1, sizeof(*got));
+
+	make_text(text, 4000, 1);
+	send_text(9, text, 4000, 1000, 0);
+	run();
+	gather(9, got);
+	assert_int_equal(got->records, 2); /* the first shows how fast the text is */
+	assert_int_equal(got->text_end, 4000);
+	free(got);
+	expect_count(C_RX_REORDERED, 0);
+	assert_int_equal(fx->w.n_held, 0);
+}
+
 FIXTURE_TEST(order_empty_text_is_one_record_without_ids)
 {
 	struct text_ids *got = calloc(1, sizeof(*got));
@@ -354,7 +369,8 @@ lossy_client(uint64_t stream, uint32_t n, uint32_t cut, uint16_t flags)
 
 FIXTURE_TEST(order_survives_a_lossy_network)
 {
-	static const uint16_t flags[] = {0, TOKD_F_IDS, TOKD_F_IDS | TOKD_F_STREAM};
+	static const uint16_t flags[] = {
+		0, TOKD_F_IDS, TOKD_F_IDS | TOKD_F_STREAM, TOKD_F_IDS | TOKD_F_SHORT};
 
 	seed = 42;
 	for (uint32_t i = 0; i < 90; i++) {
@@ -362,7 +378,7 @@ FIXTURE_TEST(order_survives_a_lossy_network)
 
 		fx->w.feed_ticks = i % 2 ? UINT64_MAX : 1; /* 1: one piece a turn */
 		make_text(text, n, i);
-		lossy_client(i, n, RTE_MAX(1 + rnd(1400), n / 400 + 1), flags[i % 3]);
+		lossy_client(i, n, RTE_MAX(1 + rnd(1400), n / 400 + 1), flags[i % 4]);
 	}
 	expect_count(C_STREAMS_FAILED, 0);
 	expect_count(C_STREAMS_DONE, 90);

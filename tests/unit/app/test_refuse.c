@@ -123,6 +123,8 @@ FIXTURE_TEST(refuse_what_has_no_meaning_yet)
 	for (uint32_t bit = 4; bit < 16; bit++) {
 		struct request r = data_request(1, 0, 0, "hello", 5, (uint16_t)(1 << bit));
 
+		if (1 << bit == TOKD_F_SHORT)
+			continue;
 		ask(&r);
 		expect_fail(TOKD_R_LENGTH);
 	}

@@ -59,6 +59,28 @@ FIXTURE_TEST(reply_carries_the_ids_of_a_small_text)
 	expect_count(C_TX_PACKETS, 1);
 }
 
+FIXTURE_TEST(reply_has_ids_of_two_bytes_if_asked)
+{
+	struct reply r;
+
+	texts(1000, 1);
+	assert_in_range(n_want, TOKD_REPLY_IDS + 1, 2 * TOKD_REPLY_IDS);
+	send_text(1, text, 1000, 400, TOKD_F_IDS | TOKD_F_SHORT);
+	run();
+	if (fx_zero_copy) { /* of 4 bytes: they need no copy */
+		r = take_ids();
+		expect_all_ids(&r);
+		assert_false(r.rep.flags & TOKD_F_SHORT);
+		return;
+	}
+	r = expect_reply();
+	assert_int_equal(r.rep.flags, TOKD_F_DONE | TOKD_F_FIRST | TOKD_F_SHORT);
+	assert_int_equal(r.rep.count, n_want);
+	assert_memory_equal(r.ids, want, 4 * n_want);
+	assert_int_equal(r.rep.ids_crc, crc32c_of(want, 4 * n_want));
+	expect_count(C_REPLY_COPIED, 2 * n_want);
+}
+
 FIXTURE_TEST(reply_waits_until_it_is_full)
 {
 	uint32_t packets = text_packets(3000, 30);

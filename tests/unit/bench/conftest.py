@@ -22,7 +22,7 @@ def tokd_load() -> Path:
 
 @pytest.fixture(scope="session")
 def ranks_file() -> Path:
-    from bench.texts.packages import data_home
+    from dpdk_tokd.fetch.packages import data_home
 
     path = data_home() / "vocab" / "gpt2.tiktoken"
     if not path.is_file():

@@ -124,6 +124,8 @@ reply(const struct server *s, const struct stream *st, const struct tokd_req *re
 		.credit = s->window,
 		.first = first,
 		.count = count};
+	/* Of every second stream, whatever its requests say: little-endian. */
+	const size_t each = req->stream_id % 2 ? sizeof(uint16_t) : sizeof(uint32_t);
 
 	if (reason != 0) {
 		rep.flags = TOKD_F_FAIL;
@@ -141,11 +143,13 @@ reply(const struct server *s, const struct stream *st, const struct tokd_req *re
 		for (uint32_t i = 0; i < count; i++) {
 			uint32_t id = st->text[first + i];
 
-			memcpy(out + sizeof(rep) + 4 * (size_t)i, &id, 4);
+			memcpy(out + sizeof(rep) + each * i, &id, each);
 		}
 	}
+	if (count > 0 && each == sizeof(uint16_t))
+		rep.flags |= TOKD_F_SHORT;
 	memcpy(out, &rep, sizeof(rep));
-	return (uint32_t)sizeof(rep) + 4 * count;
+	return (uint32_t)(sizeof(rep) + each * count);
 }
 
 /* Is the text whole, and what its CRC says? */

@@ -119,7 +119,7 @@ LAYERS = {
         {"dpdk_tokd.ring"},
         {"dpdk_tokd.client", "dpdk_tokd.embeddings"},
         {"dpdk_tokd"},
-        {"dpdk_tokd.ops"},
+        {"dpdk_tokd.fetch", "dpdk_tokd.ops"},
     ],
 }
 
@@ -154,9 +154,16 @@ def tracked(*folders: str) -> list[str]:
 def imported(path: Path, package: str) -> Iterator[str]:
     """Names that a module of `package` imports, wherever in it, but not for types alone."""
     tree = ast.parse(path.read_text())
+    for_types = {
+        inner
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
+        for statement in node.body
+        for inner in ast.walk(statement)
+    }
     for node in ast.walk(tree):
-        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
-            node.body = []
+        if node in for_types:
+            continue
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

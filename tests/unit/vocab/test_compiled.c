@@ -6,14 +6,15 @@
  */
 #include <fcntl.h>
 #include <glob.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <zlib.h>
 
+#include "tables/crc32.h"
 #include "compiled/compiled.h"
 #include "../../../app/tokd-load/dice.h"
 #include "fixture.h"
@@ -434,8 +435,7 @@ repair(uint8_t *data, size_t n)
 	struct tok_compiled_header *h = header_of(data);
 
 	h->data_sum = tok_compiled_sum(data + sizeof(*h), n - sizeof(*h));
-	h->header_crc =
-		(uint32_t)crc32_z(0, data, offsetof(struct tok_compiled_header, header_crc));
+	h->header_crc = tok_crc32(0, data, offsetof(struct tok_compiled_header, header_crc));
 }
 
 FOLDER_TEST(what_another_program_wrote_is_refused_by_what_it_is)

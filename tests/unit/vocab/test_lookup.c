@@ -90,7 +90,7 @@ FOLDER_TEST(what_is_missing_is_said_with_the_folders_and_the_remedy)
 
 	assert_null(tok_vocab_load("small", &opts, &err));
 	assert_string_equal(err.text, "vocab \"small\" not found: get it with "
-				      "`tools/fetch-vocab small`, or give a path; "
+				      "`python -m dpdk_tokd.fetch small`, or give a path; "
 				      "searched /nowhere:/here");
 	assert_null(tok_vocab_load("", &opts, &err));
 	assert_null(tok_vocab_load("small", &opts, NULL));

@@ -124,7 +124,7 @@ FOLDER_TEST(components_that_are_not_implemented_are_refused_by_name)
 		{"model", "[]", "model is missing or not an object"},
 		{"model.type", "\"Words\"",
 			"model \"Words\" is not implemented (implemented: \"BPE\", \"WordPiece\""},
-		{"model.dropout", "0.1", "model.dropout 0.1 is not implemented"},
+		{"model.dropout", "0.5", "model.dropout 0.5 is not implemented"},
 		{"model.unk_token", "\"<unk>\"", "model.unk_token \"<unk>\" is not implemented"},
 		{"model.continuing_subword_prefix", "\"##\"",
 			"continuing_subword_prefix \"##\" is"},
@@ -324,14 +324,14 @@ FOLDER_TEST(bad_json_in_the_large_parts_is_refused_with_its_line)
 		{"{\"a\": 1,}", "[]", "line 3: expected a string"},
 		{"{\"\\x\": 1}", "[]", "line 3: invalid escape sequence"},
 		{"{\"\\u00e\": 1}", "[]", "line 3: invalid escape sequence"},
-		{"{\"\\u0000\": 1}", "[]", "line 3: invalid escape sequence"},
+		{"{\"\\u0000\": 1}", "[]", "line 3: \\u0000 is not allowed"},
 		{"{\"\\ud83d\": 1}", "[]", "line 3: invalid escape sequence"},
 		{"{\"\\ude00\": 1}", "[]", "line 3: invalid escape sequence"},
 		{"{\"\t\": 1}", "[]", "line 3: a control character in a string"},
 		{"{\"\xff\": 1}", "[]", "line 3: a string is not UTF-8"},
 		{"{\"a\": 01}", "[]", "id of \"a\" is not a number"},
 		{"{\"a\": 1, \"\\u0061\": 2}", "[]", "token \"a\" occurs twice"},
-		{"{", "[]", "near end of file"}, /* no end: nothing is cut out */
+		{"{", "[]", "line 6: expected a comma"}, /* no end: nothing is cut out */
 	};
 	static const char ids[] = "{\"a\":0}";
 
@@ -349,6 +349,39 @@ FOLDER_TEST(escapes_in_the_large_parts_are_decoded)
 
 	assert_non_null(strstr(text, "\\u0120")); /* of a blank */
 	assert_int_equal(assert_loads(put_text(state, "a.json", text)), want);
+	free(text);
+	json_decref(document);
+}
+
+TEST(a_text_in_memory_loads_as_its_file)
+{
+	json_t *document = small_tokenizer_json();
+	char *text = json_dumps(document, 0);
+	struct tok_added_info added;
+	struct tok_merge merge;
+	struct tok_error err;
+	struct tok_vocab *v = tok_vocab_load_memory("memory", text, strlen(text), NULL, &err);
+
+	assert_non_null(v);
+	assert_string_equal(tok_vocab_info(v).path, "memory");
+	assert_true(tok_vocab_merge(v, 2, &merge)); /* "he" and "ll" */
+	assert_int_equal(merge.left, 256);
+	assert_int_equal(merge.right, 257);
+	assert_int_equal(merge.result, 258);
+	assert_false(tok_vocab_merge(v, 4, &merge));
+	assert_true(tok_vocab_added(v, 0, &added));
+	assert_int_equal(added.id, 260);
+	assert_true(added.special);
+	assert_false(tok_vocab_added(v, 1, &added));
+	assert_non_null(tok_vocab_regex(v, 0));
+	assert_null(tok_vocab_regex(v, 1));
+	tok_vocab_free(v);
+
+	assert_null(tok_vocab_load_memory("memory", text, strlen(text) - 1, NULL, &err));
+	assert_non_null(strstr(err.text, "vocab \"memory\" line 1: "));
+	assert_null(tok_vocab_load_memory("memory", "", 0, NULL, &err));
+	assert_null(tok_vocab_load_memory("memory", text, (size_t)1 << 40, NULL, &err));
+	assert_non_null(strstr(err.text, "the limit of a vocabulary file is 268435456"));
 	free(text);
 	json_decref(document);
 }

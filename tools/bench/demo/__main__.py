@@ -13,6 +13,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from dpdk_tokd.fetch import vocabs
+from dpdk_tokd.fetch.packages import FetchError, data_home
+
 from bench.appliance import Appliance, best_on_veth
 from bench.baseline import server as conventional
 from bench.demo import echo, gpu, report
@@ -23,8 +26,7 @@ from bench.lab.hugepages import hugepages
 from bench.lab.net import Veth, namespace, veth
 from bench.log import log
 from bench.process import NotReady, Process
-from bench.texts import fetch_corpus, fetch_vocab, reference, slices
-from bench.texts.packages import FetchError, data_home
+from bench.texts import fetch_corpus, reference, slices
 
 PER_SIZE = {"quick": 85, "full": 690}  # slices of each size from each of the three corpora
 PER_SIZE_GPU = {"quick": 20, "full": 170}  # likewise, with --sink gpu
@@ -145,7 +147,7 @@ def sent_streams(plan: list[Round]) -> int:
 
 
 def show(args: argparse.Namespace, folder: Path, stack: ExitStack) -> dict[str, Any]:
-    vocab = fetch_vocab.fetch("gpt2", data_home() / "vocab")
+    vocab = vocabs.fetch("gpt2", data_home() / "vocab")
     corpora = fetch_corpus.fetch(data_home() / "corpus")
     per_size = (PER_SIZE_GPU if args.sink else PER_SIZE)["quick" if args.quick else "full"]
     busy = os.getloadavg()[0]

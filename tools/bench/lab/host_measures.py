@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from dpdk_tokd.fetch.packages import write_atomically
+
 from bench.lab.cpus import CLIENT_CPU, WORKER_CPU
 from bench.task import Missing
-from bench.texts.packages import write_atomically
 
 MEASURES = ("affinity", "huge-pages", "irq-affinity", "governor", "polling")
 CPU = Path("/sys/devices/system/cpu")

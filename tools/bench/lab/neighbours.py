@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
+from dpdk_tokd.fetch.packages import data_home
+
 from bench.lab.cpus import CPUS, OTHER_CPUS
 from bench.process import ENDS_WITH_US, Process
 from bench.programs import ROOT
 from bench.task import Missing
 from bench.texts import fetch_corpus
-from bench.texts.packages import data_home
 
 SETTLE_S = 0.3  # for its processes to start and to touch their memory
 STRESS_MOST_S = 600  # then stress-ng ends by itself

@@ -7,6 +7,8 @@ import signal
 import sys
 from pathlib import Path
 
+from dpdk_tokd.fetch.packages import FetchError
+
 from bench.lab import machine
 from bench.programs import ROOT
 from bench.sweep import box as boxes
@@ -14,7 +16,7 @@ from bench.sweep import compare, corpora, summary, table
 from bench.sweep.runner import Runner
 from bench.sweep.store import Store, StoreError
 from bench.task import TaskError
-from bench.texts.packages import FetchError, write_json
+from bench.texts.packages import write_json
 
 BUSY = 1.0  # load average
 DESCRIPTION = """\

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dpdk_tokd.fetch.packages import sha256
+
 from bench.sweep.reader import BoxError
 from bench.texts import fetch_corpus
-from bench.texts.packages import sha256
 
 PARAMETER = "corpus"  # of tasks that use them
 LEAST, MOST = 100_000, 256 << 20  # bytes; with less no task has enough texts

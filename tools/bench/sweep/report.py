@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from dpdk_tokd.fetch.packages import write_atomically
+
 from bench.sweep import compare, corpora, headline, published, table
 from bench.sweep.markup import Html, el
 from bench.sweep.section import Section, link
-from bench.texts.packages import write_atomically
 
 NAME = "report.html"
 FILES = ("results.json", "results.csv", "table.md", "run.json")

@@ -17,9 +17,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from dpdk_tokd.fetch.packages import write_atomically
+
 from bench.lab import machine
 from bench.sweep.box import Box, Test
-from bench.texts.packages import write_atomically, write_json
+from bench.texts.packages import write_json
 
 OWN = (
     *("run.json", "trials", "kept", "hgrm"),

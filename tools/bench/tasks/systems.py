@@ -8,6 +8,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from dpdk_tokd.fetch.packages import data_home
+
 from bench.appliance import Appliance, on_veth
 from bench.baseline import engines, server
 from bench.lab.cpus import WORKER_CPU, need_two_cpus
@@ -17,7 +19,6 @@ from bench.programs import DPDK_TOKD, TOKD_LOAD
 from bench.task import Context, Missing, WrongIds, need
 from bench.texts import fetch_corpus, reference
 from bench.texts import mix as texts
-from bench.texts.packages import data_home
 from bench.texts.slices import Slice
 
 HELP = (

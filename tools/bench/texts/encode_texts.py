@@ -11,11 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import tiktoken
+from dpdk_tokd.fetch import vocabs
+from dpdk_tokd.fetch.packages import data_home
 from tokenizers import Tokenizer
 
-from bench.texts import fetch_corpus, fetch_vocab, reference
+from bench.texts import fetch_corpus, reference
 from bench.texts.mix import CHARACTERS_A_TOKEN
-from bench.texts.packages import data_home
 from bench.texts.reference import LongestMatch, ReferenceMismatch
 from bench.texts.slices import Cursor, EndOfCorpus, Slice
 
@@ -86,9 +87,9 @@ def load(name: str, folder: Path) -> Vocabulary:
     if name in NOT_FETCHED:
         file = _own(name, folder)
         return Vocabulary(name, file, file, _as_text(file), None, None)
-    file, made = fetch_vocab.fetch(name, data_home() / "vocab"), folder / f"{name}.json"
-    if f"{name}-spiece" in fetch_vocab.table():  # which sentencepiece reads
-        fetch_vocab.fetch(f"{name}-spiece", data_home() / "vocab")
+    file, made = vocabs.fetch(name, data_home() / "vocab"), folder / f"{name}.json"
+    if f"{name}-spiece" in vocabs.table():  # which sentencepiece reads
+        vocabs.fetch(f"{name}-spiece", data_home() / "vocab")
     if file.suffix == ".json":
         return Vocabulary(name, file, file, _as_text(file), None, None)
     if name in reference.PATTERNS:

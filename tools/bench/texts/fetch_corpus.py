@@ -10,16 +10,11 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from dpdk_tokd.fetch.packages import FetchError, data_home, download_pypi, sha256, write_atomically
+
 from bench.texts import extract
 from bench.texts.corpus_sources import SOURCES, WHEELS, Source
-from bench.texts.packages import (
-    FetchError,
-    data_home,
-    download_pypi,
-    sha256,
-    unpack_debian,
-    write_atomically,
-)
+from bench.texts.packages import unpack_debian
 
 CORPORA = ("english", "code", "multi")
 LEAST = 3_000_000  # bytes of a corpus; fewer: the table is wrong

@@ -9,10 +9,11 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
+from dpdk_tokd.fetch import vocabs
+from dpdk_tokd.fetch.packages import data_home
 from tokenizers import Tokenizer
 
-from bench.texts import fetch_corpus, fetch_vocab, reference
-from bench.texts.packages import data_home
+from bench.texts import fetch_corpus, reference
 from bench.texts.slices import Cursor, EndOfCorpus, Slice
 
 # Tokens of a text, and its share of texts in percent: most are short.
@@ -57,7 +58,7 @@ def cut(
 ) -> tuple[Path, list[Slice], int]:
     """The vocabulary; about `count` texts of all corpora, without overlaps; and the bytes of text
     on which the second reference agreed. `own`: the user's corpora."""
-    vocab = fetch_vocab.fetch("gpt2", data_home() / "vocab")
+    vocab = vocabs.fetch("gpt2", data_home() / "vocab")
     corpora = own or fetch_corpus.fetch(data_home() / "corpus")
     wanted = lengths(count // len(corpora), mix)
     tokenizer = _tokenizer(vocab)

@@ -57,6 +57,7 @@ tokd_reply_send(struct tokd_worker *w, struct tokd_stream *s, uint32_t first, ui
 		.version = TOKD_WIRE_VERSION,
 		.type = TOKD_REPLY,
 		.flags = (count > 0 && first == 0 ? TOKD_F_FIRST : 0) | (done ? TOKD_F_DONE : 0) |
+			 (count > 0 ? s->flags & TOKD_F_SHORT : 0) |
 			 (reason != TOKD_R_NONE ? TOKD_F_FAIL : 0),
 		.epoch = s->key.epoch,
 		.vocab = s->key.vocab,
@@ -101,6 +102,7 @@ all_ids_now(const struct tokd_worker *w, const struct tokd_stream *s)
 static void
 reply_ids(struct tokd_worker *w, struct tokd_stream *s)
 {
+	const uint32_t max = tokd_reply_ids_max(s);
 	bool all;
 
 	if (s->sent == s->total)
@@ -114,9 +116,9 @@ reply_ids(struct tokd_worker *w, struct tokd_stream *s)
 	}
 	all = all_ids_now(w, s);
 	while (s->sent < s->total) {
-		uint32_t n = RTE_MIN(s->total - s->sent, (uint32_t)TOKD_REPLY_IDS);
+		uint32_t n = RTE_MIN(s->total - s->sent, max);
 
-		if (n < TOKD_REPLY_IDS && !all)
+		if (n < max && !all)
 			return;
 		if (!tokd_reply_send(w, s, s->sent, n, TOKD_R_NONE))
 			return; /* retried when the stream is touched next */

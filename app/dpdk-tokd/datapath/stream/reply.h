@@ -4,8 +4,22 @@
 
 #include "stream.h"
 
-/* The most ids of one reply packet. */
+/* The most ids of 4 bytes in one reply packet. */
 #define TOKD_REPLY_IDS (TOKD_WIRE_PAYLOAD / sizeof(uint32_t))
+
+/* The most ids of one reply packet of a stream. */
+static inline uint32_t
+tokd_reply_ids_max(const struct tokd_stream *s)
+{
+	return s->flags & TOKD_F_SHORT ? 2 * TOKD_REPLY_IDS : TOKD_REPLY_IDS;
+}
+
+/* Of an id in a reply to a stream. */
+static inline size_t
+tokd_reply_id_bytes(const struct tokd_stream *s)
+{
+	return s->flags & TOKD_F_SHORT ? sizeof(uint16_t) : sizeof(uint32_t);
+}
 
 /* Refuse a request, in the same mbuf. */
 void tokd_reply_refuse(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,

@@ -54,10 +54,9 @@ tokd_reply_ids_recent(const struct tokd_worker *w, const struct tokd_stream *s, 
 }
 
 static void
-copy(struct tokd_worker *w, const struct tokd_stream *s, uint32_t i, uint32_t first, uint32_t count,
-	void *dst)
+copy(const struct tokd_worker *w, const struct tokd_stream *s, uint32_t i, uint32_t first,
+	uint32_t count, void *dst)
 {
-	w->counter[C_REPLY_COPIED] += count * sizeof(uint32_t);
 	while (count > 0) {
 		const struct tokd_stream_rec *rec = &s->rec[i++ % TOKD_STREAM_RECS];
 		uint32_t skip = first - rec->first;
@@ -72,6 +71,19 @@ copy(struct tokd_worker *w, const struct tokd_stream *s, uint32_t i, uint32_t fi
 		first += n;
 		count -= n;
 	}
+}
+
+/* As ids of 2 bytes. */
+static void
+copy_short(const struct tokd_worker *w, const struct tokd_stream *s, uint32_t i, uint32_t first,
+	uint32_t count, void *dst)
+{
+	uint32_t ids[2 * TOKD_REPLY_IDS];
+	uint16_t *shorter = dst;
+
+	copy(w, s, i, first, count, ids);
+	for (uint32_t k = 0; k < count; k++)
+		shorter[k] = (uint16_t)ids[k];
 }
 
 /* Append a segment for each record from the i-th on. False: not possible, m is unchanged. */
@@ -116,15 +128,23 @@ tokd_reply_ids_put(struct tokd_worker *w, const struct tokd_stream *s, uint32_t 
 {
 	const uint32_t i = find_rec(s, first);
 
+	const uint16_t bytes = (uint16_t)(count * tokd_reply_id_bytes(s));
+
 	if (w->zc.pool != NULL && count >= w->zc.min && attach(w, s, i, first, count, m))
 		return;
+	w->counter[C_REPLY_COPIED] += bytes;
 	/* tokd_worker_init() has checked the size of mbufs. */
-	copy(w, s, i, first, count, rte_pktmbuf_append(m, (uint16_t)(count * sizeof(uint32_t))));
+	if (s->flags & TOKD_F_SHORT)
+		copy_short(w, s, i, first, count, rte_pktmbuf_append(m, bytes));
+	else
+		copy(w, s, i, first, count, rte_pktmbuf_append(m, bytes));
 }
 
 bool
 tokd_reply_again(struct tokd_worker *w, struct tokd_stream *s, uint32_t first, uint32_t end)
 {
+	const size_t each = tokd_reply_id_bytes(s);
+
 	if (!(s->flags & TOKD_F_IDS) || first >= end)
 		return true;
 	/* All ids were acknowledged and released. */
@@ -139,14 +159,13 @@ tokd_reply_again(struct tokd_worker *w, struct tokd_stream *s, uint32_t first, u
 		return false;
 
 	for (uint32_t i = 0; i < TOKD_AGAIN_PACKETS && first < end; i++) {
-		uint32_t n = RTE_MIN(end - first, (uint32_t)TOKD_REPLY_IDS);
+		uint32_t n = RTE_MIN(end - first, tokd_reply_ids_max(s));
 		uint64_t bytes;
 
-		if (s->again < sizeof(struct tokd_rep) + sizeof(uint32_t))
+		if (s->again < sizeof(struct tokd_rep) + each)
 			break;
-		n = (uint32_t)RTE_MIN(
-			(uint64_t)n, (s->again - sizeof(struct tokd_rep)) / sizeof(uint32_t));
-		bytes = sizeof(struct tokd_rep) + n * sizeof(uint32_t);
+		n = (uint32_t)RTE_MIN((uint64_t)n, (s->again - sizeof(struct tokd_rep)) / each);
+		bytes = sizeof(struct tokd_rep) + n * each;
 		if (!tokd_reply_send(w, s, first, n, TOKD_R_NONE))
 			break;
 		s->again -= bytes;

@@ -72,19 +72,20 @@ struct tokd_stream {
 	struct tokd_peer peer; /* of its latest packet */
 	uint8_t state;	       /* enum tokd_stream_state */
 	uint8_t reason;	       /* FAILED: enum tokd_reason */
-	uint16_t flags;	       /* TOKD_F_IDS and TOKD_F_STREAM of its packets */
-	bool touched;	       /* is in w->touched */
-	bool due;	       /* owes a reply at the end of the burst */
-	bool flush;	       /* with all ids, also if they do not fill a packet */
-	bool backpressured;    /* the ring was full when it was last fed: credit is 0 */
-	bool aborting;	       /* FAILED, and its ABORT record is not in the ring yet */
-	bool published;	       /* its first record is in the ring */
-	bool watched;	       /* has unacknowledged ids in the ring */
-	bool deferred;	       /* is in list deferred */
-	bool awaited;	       /* DONE, ids not all acknowledged: in list awaited */
-	uint32_t unacked;      /* packets fed since the last reply */
-	uint64_t t_active;     /* TSC of its latest packet; OPEN: that made progress */
-	uint64_t serial;       /* of its records */
+	uint16_t flags;	    /* TOKD_F_IDS, _STREAM and _SHORT of its packets; SHORT if it can be */
+	bool touched;	    /* is in w->touched */
+	bool due;	    /* owes a reply at the end of the burst */
+	bool flush;	    /* with all ids, also if they do not fill a packet */
+	bool backpressured; /* the ring was full when it was last fed: credit is 0 */
+	bool aborting;	    /* FAILED, and its ABORT record is not in the ring yet */
+	bool published;	    /* its first record is in the ring */
+	bool watched;	    /* has unacknowledged ids in the ring */
+	bool deferred;	    /* is in list deferred */
+	bool gathered;	    /* is in w->gathered */
+	bool awaited;	    /* DONE, ids not all acknowledged: in list awaited */
+	uint32_t unacked;   /* packets fed since the last reply */
+	uint64_t t_active;  /* TSC of its latest packet; OPEN: that made progress */
+	uint64_t serial;    /* of its records */
 
 	/* times, TSC */
 	uint64_t t_open;    /* its first packet was received */
@@ -179,6 +180,9 @@ enum tokd_feed tokd_stream_feed(
 	struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *m, uint64_t t_rx);
 /* Feed held packets that are next. */
 void tokd_stream_feed_held(struct tokd_worker *w, struct tokd_stream *s);
+/* Feed what was held until the burst's frames were taken, packets that follow each other at once.
+ */
+void tokd_stream_feed_gathered(struct tokd_worker *w);
 /* Feed held packets of deferred streams, with time of their own. Their replies become due. */
 void tokd_stream_feed_deferred(struct tokd_worker *w);
 /* Updates s->backpressured: could a packet of ordinary size be fed now? */

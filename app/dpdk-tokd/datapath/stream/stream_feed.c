@@ -11,6 +11,8 @@
  * take much more. A packet that is left over is held and fed in a later turn, after the RX queue
  * was polled: text that is made to be slow delays others by a turn.
  */
+#include <rte_memcpy.h>
+
 #include "datapath/crc32c.h"
 #include "reply.h"
 #include "stream.h"
@@ -147,10 +149,34 @@ feed_piece(struct tokd_worker *w, struct tokd_stream *s, const uint8_t *text, ui
 	return TOKD_FED;
 }
 
+/* Before a piece: replies are built in time, and the turn does not get too long. TOKD_FED: feed it.
+ */
+static enum tokd_feed
+may_feed(struct tokd_worker *w, struct tokd_stream *s)
+{
+	if (unlikely(w->ring.head - w->reply_head >= (w->ring.mask + 1) >> ANSWER_SHIFT)) {
+		tokd_reply_flush(w);
+		if (s->state != TOKD_STREAM_OPEN)
+			return TOKD_FEED_FAILED;
+	}
+	return likely(w->fed_ticks < w->feed_ticks) ? TOKD_FED : TOKD_FEED_LATER;
+}
+
+/* `n` packets from `next` on were fed. */
+static void
+fed(struct tokd_worker *w, struct tokd_stream *s, uint32_t n, bool last)
+{
+	s->part = 0;
+	s->next += n;
+	s->held_bits >>= n;
+	s->unacked += n;
+	if (last)
+		tokd_stream_done(w, s);
+}
+
 enum tokd_feed
 tokd_stream_feed(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *m, uint64_t t_rx)
 {
-	const uint64_t answer = (w->ring.mask + 1) >> ANSWER_SHIFT;
 	const struct tokd_req req = tokd_req_read(m);
 	uint32_t at = sizeof(req) + s->part; /* in m, the current segment */
 
@@ -174,13 +200,9 @@ tokd_stream_feed(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *
 		}
 		n = piece_of(w, s, RTE_MIN(left, rte_pktmbuf_data_len(m) - at));
 		last = (req.flags & TOKD_F_LAST) && n == left;
-		if (unlikely(w->ring.head - w->reply_head >= answer)) {
-			tokd_reply_flush(w);
-			if (s->state != TOKD_STREAM_OPEN)
-				return TOKD_FEED_FAILED;
-		}
-		if (unlikely(w->fed_ticks >= w->feed_ticks))
-			return TOKD_FEED_LATER;
+		how = may_feed(w, s);
+		if (unlikely(how != TOKD_FED))
+			return how;
 		how = feed_piece(w, s, rte_pktmbuf_mtod_offset(m, const uint8_t *, at), n, last,
 			req.text_crc, t_rx);
 		if (how != TOKD_FED)
@@ -188,32 +210,105 @@ tokd_stream_feed(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *
 		at += n;
 	} while (s->part < req.length);
 
-	s->part = 0;
-	s->next++;
-	s->held_bits >>= 1;
-	s->unacked++;
-	if (req.flags & TOKD_F_LAST)
-		tokd_stream_done(w, s);
+	fed(w, s, 1, req.flags & TOKD_F_LAST);
 	return TOKD_FED;
+}
+
+/*
+ * Copies the text of held packets, from the next one on, to w->gather: as much as may be fed at
+ * once. Returns how many packets; `last` is the last one's header.
+ */
+static uint32_t
+gather(struct tokd_worker *w, const struct tokd_stream *s, struct tokd_req *last)
+{
+	uint32_t n = 0, bytes = 0;
+
+	for (; n < TOKD_WIRE_WINDOW && (s->held_bits >> n) & 1; n++) {
+		const struct rte_mbuf *m = s->held[(s->next + n) % TOKD_WIRE_WINDOW].m;
+		const struct tokd_req req = tokd_req_read(m);
+
+		if (m->nb_segs > 1 || req.offset != s->text_end + bytes ||
+			req.length > TOKD_GATHER_MAX - bytes ||
+			worst_case(s, bytes + req.length) > tokd_ring_max(&w->ring))
+			break;
+		rte_memcpy(&w->gather[bytes], rte_pktmbuf_mtod_offset(m, void *, sizeof(req)),
+			req.length);
+		bytes += req.length;
+		*last = req;
+	}
+	return n;
+}
+
+/* Slow text is fed in short pieces, so that others do not wait; so is what no one knows yet. */
+static bool
+is_fast(const struct tokd_worker *w, const struct tokd_stream *s)
+{
+	return s->tok_ticks < s->text_end * (w->feed_ticks / (2 * TOKD_GATHER_MAX));
+}
+
+/* Feed held packet `next`, and those behind it that are fed with it: `n` in all. */
+static enum tokd_feed
+feed_next(struct tokd_worker *w, struct tokd_stream *s, uint32_t *n)
+{
+	const struct tokd_held *held = &s->held[s->next % TOKD_WIRE_WINDOW];
+	struct tokd_req last;
+	enum tokd_feed how;
+
+	*n = 1;
+	if ((s->held_bits & 2) == 0 || s->part > 0 || !is_fast(w, s) ||
+		(*n = gather(w, s, &last)) < 2) {
+		*n = 1;
+		return tokd_stream_feed(w, s, held->m, held->t_rx);
+	}
+	how = may_feed(w, s);
+	if (unlikely(how != TOKD_FED))
+		return how;
+	how = feed_piece(w, s, w->gather, last.offset + last.length - s->text_end,
+		last.flags & TOKD_F_LAST, last.text_crc, held->t_rx);
+	if (how == TOKD_FED)
+		fed(w, s, *n, last.flags & TOKD_F_LAST);
+	return how;
 }
 
 void
 tokd_stream_feed_held(struct tokd_worker *w, struct tokd_stream *s)
 {
 	while (s->state == TOKD_STREAM_OPEN && (s->held_bits & 1)) {
-		const struct tokd_held *held = &s->held[s->next % TOKD_WIRE_WINDOW];
-		struct rte_mbuf *m = held->m;
-		enum tokd_feed how = tokd_stream_feed(w, s, m, held->t_rx);
+		const uint32_t next = s->next;
+		uint32_t n;
+		enum tokd_feed how = feed_next(w, s, &n);
 
 		if (how == TOKD_FEED_LATER)
 			tokd_stream_defer(w, s);
 		if (how == TOKD_FEED_LATER || how == TOKD_NOT_FED)
 			return;
-		if (how == TOKD_FED) {
+		if (how != TOKD_FED)
+			return; /* the failure has freed all held packets */
+		for (uint32_t i = 0; i < n; i++) {
+			struct rte_mbuf *m = s->held[(next + i) % TOKD_WIRE_WINDOW].m;
+
 			w->n_held -= m->nb_segs;
 			rte_pktmbuf_free(m);
-		} /* else the failure has freed all held packets */
+		}
 	}
+}
+
+void
+tokd_stream_feed_gathered(struct tokd_worker *w)
+{
+	for (uint16_t i = 0; i < w->n_gathered; i++) {
+		struct tokd_stream *s = w->gathered[i];
+		const uint32_t text_end = s->text_end;
+
+		s->gathered = false;
+		tokd_stream_feed_held(w, s);
+		tokd_stream_touch(w, s); /* feeding may have flushed replies */
+		if (s->state != TOKD_STREAM_OPEN || (s->held_bits & 1))
+			s->due = true;
+		if (s->text_end != text_end)
+			tokd_stream_renew(w, s);
+	}
+	w->n_gathered = 0;
 }
 
 void

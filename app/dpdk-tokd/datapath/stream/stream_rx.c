@@ -53,7 +53,8 @@ data_fault(const struct tokd_worker *w, const struct rte_mbuf *m, const struct t
 	if (first != (req->packet == 0))
 		return TOKD_R_LENGTH;
 	/* Later versions may use these. */
-	if (req->flags & ~(TOKD_F_FIRST | TOKD_F_LAST | TOKD_F_IDS | TOKD_F_STREAM) ||
+	if (req->flags &
+			~(TOKD_F_FIRST | TOKD_F_LAST | TOKD_F_IDS | TOKD_F_STREAM | TOKD_F_SHORT) ||
 		(req->reserved[0] | req->reserved[1] | req->reserved[2] | req->reserved[3]) != 0)
 		return TOKD_R_LENGTH;
 	/* Empty packets would make no progress. */
@@ -78,18 +79,40 @@ beyond_last(const struct tokd_stream *s, const struct tokd_req *req)
 	       req->packet < s->next + 63 - (uint32_t)__builtin_clzll(s->held_bits);
 }
 
-/* Rule 5: an early packet is held in its mbuf; so is one that waits for a later turn. */
-static void
+/* Rule 5: an early packet is held in its mbuf; so is one that waits. False: it was dropped. */
+static bool
 hold(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *m, uint32_t packet)
 {
 	if (w->n_held + m->nb_segs > w->held_max) {
 		tokd_drop(w, m, C_DROP_HELD);
-		return;
+		return false;
 	}
 	s->held[packet % TOKD_WIRE_WINDOW] = (struct tokd_held){.m = m, .t_rx = w->t_burst};
 	s->held_bits |= UINT64_C(1) << (packet - s->next);
 	w->n_held += m->nb_segs;
-	w->counter[C_RX_REORDERED] += packet != s->next;
+	return true;
+}
+
+/*
+ * A cut in the text costs about as much as 500 bytes of it, so packets in order wait for those of
+ * the same burst that continue them. False: feed it now.
+ */
+static bool
+gather(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *m, const struct tokd_req *req)
+{
+	const uint64_t before = (UINT64_C(1) << (req->packet - s->next)) - 1;
+
+	if (s->held_bits != before || m->nb_segs > 1 || s->deferred)
+		return false;
+	if (!s->gathered) {
+		if (w->n_follow == 0 || (req->flags & TOKD_F_LAST) ||
+			w->n_held + TOKD_BURST > w->held_max)
+			return false;
+		s->gathered = true;
+		w->gathered[w->n_gathered++] = s;
+	}
+	hold(w, s, m, req->packet);
+	return true;
 }
 
 static void
@@ -122,9 +145,11 @@ data_for_open(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *m,
 		tokd_stream_feed_held(w, s); /* it may be next, and the ring was full */
 		return;
 	}
+	if (gather(w, s, m, req))
+		return;
 	if (unlikely(ahead > 0)) {
 		s->due = true; /* report what is missing */
-		hold(w, s, m, req->packet);
+		w->counter[C_RX_REORDERED] += hold(w, s, m, req->packet);
 		return;
 	}
 

@@ -135,6 +135,9 @@ tokd_stream_open(struct tokd_worker *w, const struct tokd_stream_key *key,
 	s->key = *key;
 	s->state = TOKD_STREAM_OPEN;
 	s->flags = flags & (TOKD_F_IDS | TOKD_F_STREAM);
+	/* Ids of 2 bytes are copies: not where replies need none. */
+	if (vocab->short_ids && w->zc.pool == NULL)
+		s->flags |= flags & TOKD_F_SHORT;
 	s->t_active = w->t_burst;
 	s->t_open = w->t_burst;
 	s->serial = w->ring.serial++;

@@ -35,18 +35,19 @@ static const struct {
  * vocabulary's size.
  */
 static bool
-read_one(const char *file, size_t i, json_t *value, const struct tok_json_vocab *vocab,
-	json_int_t *next, struct tok_json_added *added, struct tok_error *err)
+read_one(const char *file, size_t i, const struct tok_json *value,
+	const struct tok_json_vocab *vocab, int64_t *next, struct tok_json_added *added,
+	struct tok_error *err)
 {
-	const char *content = json_string_value(json_object_get(value, "content"));
-	json_int_t id = json_integer_value(json_object_get(value, "id")), expected;
+	const char *content = tok_json_string_value(tok_json_get(value, "content"));
+	int64_t id = tok_json_integer_value(tok_json_get(value, "id")), expected;
 	const struct tok_json_entry *known;
 	char what[40];
 
 	snprintf(what, sizeof(what), "added_tokens[%zu]", i);
 	if (!tok_json_check(file, what, value, rules, N(rules), err))
 		return false;
-	if (content == NULL || !json_is_integer(json_object_get(value, "id")) || id < 0 ||
+	if (content == NULL || !tok_json_is_integer(tok_json_get(value, "id")) || id < 0 ||
 		id >= TOK_MAX_IDS)
 		return tok_fail(err, "%s: %s: expected a content and an id from 0 to %u", file,
 			what, TOK_MAX_IDS - 1);
@@ -65,30 +66,31 @@ read_one(const char *file, size_t i, json_t *value, const struct tok_json_vocab 
 	*added = (struct tok_json_added){.id = (uint32_t)id, .text = content};
 	for (size_t k = 0; k < N(flags); k++)
 		added->what |=
-			json_is_true(json_object_get(value, flags[k].key)) ? flags[k].what : 0;
+			tok_json_is_true(tok_json_get(value, flags[k].key)) ? flags[k].what : 0;
 	return true;
 }
 
 bool
-tok_json_added_read(const char *file, const json_t *root, const struct tok_json_vocab *vocab,
-	struct tok_json_added *added, struct tok_error *err)
+tok_json_added_read(const char *file, const struct tok_json *root,
+	const struct tok_json_vocab *vocab, struct tok_json_added *added, struct tok_error *err)
 {
-	json_int_t next = vocab->n;
-	json_t *seen = json_object(), *value;
-	bool ok = seen != NULL || tok_fail(err, "out of memory");
+	int64_t next = vocab->n;
+	const struct tok_json *value;
+	struct tok_json_vocab seen = {0};
+	bool ok = true;
 	size_t i;
 
-	json_array_foreach (json_object_get(root, "added_tokens"), i, value) {
+	tok_json_array_foreach (tok_json_get(root, "added_tokens"), i, value) {
 		ok = ok && read_one(file, i, value, vocab, &next, &added[i], err);
 		if (!ok)
 			break;
-		if (json_object_get(seen, added[i].text) != NULL)
-			ok = tok_fail(err, "%s: added token \"%.60s\" occurs twice: remove one",
-				file, added[i].text);
-		else if (json_object_set_new(seen, added[i].text, json_true()) != 0)
-			ok = tok_fail(err, "out of memory");
+		ok = tok_json_vocab_add(&seen, file,
+			(struct tok_json_entry){
+				added[i].text, (uint32_t)strlen(added[i].text), added[i].id},
+			err);
 	}
-	json_decref(seen);
+	ok = ok && tok_json_vocab_index(&seen, file, err); /* no text twice */
+	tok_json_vocab_free(&seen);
 	return ok;
 }
 

@@ -8,8 +8,8 @@
  * Read the list `added_tokens` of a file to added[], which has room. `vocab` is the model's
  * vocabulary: ids depend on it.
  */
-bool tok_json_added_read(const char *file, const json_t *root, const struct tok_json_vocab *vocab,
-	struct tok_json_added *added, struct tok_error *err);
+bool tok_json_added_read(const char *file, const struct tok_json *root,
+	const struct tok_json_vocab *vocab, struct tok_json_added *added, struct tok_error *err);
 
 /* Store them in the model, which has their tokens already. */
 bool tok_json_added_keep(

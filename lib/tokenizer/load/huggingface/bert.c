@@ -34,40 +34,40 @@ static const struct tok_json_rule model_rules[] = {
 #define N(rules) (sizeof(rules) / sizeof(rules[0]))
 
 static const char *
-type_of(const json_t *component)
+type_of(const struct tok_json *component)
 {
-	const char *type = json_string_value(json_object_get(component, "type"));
+	const char *type = tok_json_string_value(tok_json_get(component, "type"));
 
 	return type == NULL ? "" : type;
 }
 
 /* WordLevel is WordPiece without tokens that continue a word. */
 static bool
-is_words(const json_t *root)
+is_words(const struct tok_json *root)
 {
-	return strcmp(type_of(json_object_get(root, "model")), "WordLevel") == 0;
+	return strcmp(type_of(tok_json_get(root, "model")), "WordLevel") == 0;
 }
 
 bool
-tok_json_is_bert(const json_t *root)
+tok_json_is_bert(const struct tok_json *root)
 {
-	return strcmp(type_of(json_object_get(root, "model")), "WordPiece") == 0 || is_words(root);
+	return strcmp(type_of(tok_json_get(root, "model")), "WordPiece") == 0 || is_words(root);
 }
 
 static bool
-is_on(const json_t *component, const char *key)
+is_on(const struct tok_json *component, const char *key)
 {
-	return json_is_true(json_object_get(component, key));
+	return tok_json_is_true(tok_json_get(component, key));
 }
 
 /* Is some added token searched in normalized text? */
 static bool
-any_normalized(const json_t *root)
+any_normalized(const struct tok_json *root)
 {
-	json_t *one;
+	const struct tok_json *one;
 	size_t i;
 
-	json_array_foreach (json_object_get(root, "added_tokens"), i, one) {
+	tok_json_array_foreach (tok_json_get(root, "added_tokens"), i, one) {
 		if (is_on(one, "normalized"))
 			return true;
 	}
@@ -79,10 +79,10 @@ any_normalized(const json_t *root)
  * them; then it is steps, as other normalizers are.
  */
 static bool
-read_normalizer(const char *file, json_t *root, struct tok_model *m, struct tok_error *err)
+read_normalizer(const char *file, const struct tok_json *root, struct tok_model *m, struct tok_error *err)
 {
-	json_t *normalizer = json_object_get(root, "normalizer");
-	const json_t *strip = json_object_get(normalizer, "strip_accents");
+	const struct tok_json *normalizer = tok_json_get(root, "normalizer");
+	const struct tok_json *strip = tok_json_get(normalizer, "strip_accents");
 	struct tok_model_bert *b = &m->bert;
 
 	if (tok_json_is_absent(normalizer))
@@ -95,14 +95,14 @@ read_normalizer(const char *file, json_t *root, struct tok_model *m, struct tok_
 	b->clean_text = is_on(normalizer, "clean_text");
 	b->handle_chinese_chars = is_on(normalizer, "handle_chinese_chars");
 	b->lowercase = is_on(normalizer, "lowercase");
-	b->strip_accents = tok_json_is_absent(strip) ? b->lowercase : json_is_true(strip);
+	b->strip_accents = tok_json_is_absent(strip) ? b->lowercase : tok_json_is_true(strip);
 	return true;
 }
 
 static bool
-read_pre_tokenizer(const char *file, json_t *root, struct tok_model *m, struct tok_error *err)
+read_pre_tokenizer(const char *file, const struct tok_json *root, struct tok_model *m, struct tok_error *err)
 {
-	json_t *pre_tokenizer = json_object_get(root, "pre_tokenizer");
+	const struct tok_json *pre_tokenizer = tok_json_get(root, "pre_tokenizer");
 
 	m->pretok = tok_json_is_type(pre_tokenizer, "Whitespace")	  ? TOK_PRETOK_WORDS
 		    : tok_json_is_type(pre_tokenizer, "WhitespaceSplit") ? TOK_PRETOK_WHITE
@@ -113,9 +113,9 @@ read_pre_tokenizer(const char *file, json_t *root, struct tok_model *m, struct t
 
 /* Without one the reference joins tokens by blanks. */
 static bool
-check_decoder(const char *file, json_t *root, struct tok_error *err)
+check_decoder(const char *file, const struct tok_json *root, struct tok_error *err)
 {
-	json_t *decoder = json_object_get(root, "decoder");
+	const struct tok_json *decoder = tok_json_get(root, "decoder");
 
 	if (!is_words(root))
 		return tok_json_check_component(file, "decoder", decoder, "WordPiece",
@@ -125,9 +125,9 @@ check_decoder(const char *file, json_t *root, struct tok_error *err)
 }
 
 bool
-tok_json_bert_check(const char *file, json_t *root, struct tok_model *m, struct tok_error *err)
+tok_json_bert_check(const char *file, const struct tok_json *root, struct tok_model *m, struct tok_error *err)
 {
-	json_t *model = json_object_get(root, "model");
+	const struct tok_json *model = tok_json_get(root, "model");
 
 	return read_normalizer(file, root, m, err) && read_pre_tokenizer(file, root, m, err) &&
 	       check_decoder(file, root, err) &&
@@ -138,18 +138,18 @@ tok_json_bert_check(const char *file, json_t *root, struct tok_model *m, struct 
 }
 
 static bool
-read_options(const char *file, const json_t *root, const struct tok_json_vocab *vocab,
+read_options(const char *file, const struct tok_json *root, const struct tok_json_vocab *vocab,
 	struct tok_model *m, struct tok_error *err)
 {
-	const json_t *model = json_object_get(root, "model");
-	const json_t *max = json_object_get(model, "max_input_chars_per_word");
-	const char *unk = json_string_value(json_object_get(model, "unk_token"));
+	const struct tok_json *model = tok_json_get(root, "model");
+	const struct tok_json *max = tok_json_get(model, "max_input_chars_per_word");
+	const char *unk = tok_json_string_value(tok_json_get(model, "unk_token"));
 	const struct tok_json_entry *unk_id =
 		unk == NULL ? NULL : tok_json_vocab_find(vocab, unk, strlen(unk));
 
 	m->bert.whole = is_words(root);
-	if (!m->bert.whole && (!json_is_integer(max) || json_integer_value(max) < 1 ||
-		json_integer_value(max) > TOK_WORD_MAX))
+	if (!m->bert.whole && (!tok_json_is_integer(max) || tok_json_integer_value(max) < 1 ||
+		tok_json_integer_value(max) > TOK_WORD_MAX))
 		return tok_fail(err,
 			"%s: model.max_input_chars_per_word: expected a number from 1 to %u "
 			"(BERT's is 100)",
@@ -157,8 +157,8 @@ read_options(const char *file, const json_t *root, const struct tok_json_vocab *
 	if (unk_id == NULL)
 		return tok_fail(err, "%s: model.unk_token \"%.60s\" is not in model.vocab", file,
 			unk == NULL ? "" : unk);
-	m->bert.cleanup = is_on(json_object_get(root, "decoder"), "cleanup");
-	m->bert.max_chars = m->bert.whole ? TOK_WORD_MAX : (uint32_t)json_integer_value(max);
+	m->bert.cleanup = is_on(tok_json_get(root, "decoder"), "cleanup");
+	m->bert.max_chars = m->bert.whole ? TOK_WORD_MAX : (uint32_t)tok_json_integer_value(max);
 	m->bert.unk = unk_id->id;
 	return true;
 }
@@ -207,7 +207,7 @@ bool
 tok_json_bert_read(const struct tok_json_file *f, const struct tok_json_vocab *vocab,
 	struct tok_json_added *added, struct tok_model *m, struct tok_error *err)
 {
-	const size_t n = json_array_size(json_object_get(f->root, "added_tokens"));
+	const size_t n = tok_json_array_size(tok_json_get(f->root, "added_tokens"));
 	const char *file = f->shown;
 	size_t bytes = vocab->bytes;
 	uint32_t n_ids = vocab->n_ids;

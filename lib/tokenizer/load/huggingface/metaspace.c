@@ -12,19 +12,19 @@ static const struct tok_json_rule rules[] = {
 };
 
 bool
-tok_json_metaspace(const char *file, const char *what, json_t *component, enum tok_prefix *prefix,
-	bool *split, struct tok_error *err)
+tok_json_metaspace(const char *file, const char *what, const struct tok_json *component,
+	enum tok_prefix *prefix, bool *split, struct tok_error *err)
 {
-	const char *scheme = json_string_value(json_object_get(component, "prepend_scheme"));
+	const char *scheme = tok_json_string_value(tok_json_get(component, "prepend_scheme"));
 
 	if (!tok_json_check_component(file, what, component, "Metaspace", rules,
 		    sizeof(rules) / sizeof(rules[0]), err))
 		return false;
-	*split = !json_is_false(json_object_get(component, "split"));
+	*split = !tok_json_is_false(tok_json_get(component, "split"));
 	*prefix = scheme == NULL || strcmp(scheme, "always") == 0 ? TOK_PREFIX_EACH
 		  : strcmp(scheme, "first") == 0		  ? TOK_PREFIX_FIRST
 								  : TOK_PREFIX_NONE;
-	if (json_is_false(json_object_get(component, "add_prefix_space")) &&
+	if (tok_json_is_false(tok_json_get(component, "add_prefix_space")) &&
 		*prefix != TOK_PREFIX_NONE)
 		return tok_fail(err,
 			"%s: %s.add_prefix_space is false, and prepend_scheme is not \"never\": "

@@ -37,9 +37,9 @@ static const struct tok_json_rule bert_rules[] = {
 };
 
 static bool
-is_on(const json_t *component, const char *key)
+is_on(const struct tok_json *component, const char *key)
 {
-	return json_is_true(json_object_get(component, key));
+	return tok_json_is_true(tok_json_get(component, key));
 }
 
 static uint32_t
@@ -101,7 +101,7 @@ add_form(const char *file, const char *what, struct tok_model_norm *norm, bool c
 }
 
 static bool
-add_strip(const char *file, const char *what, json_t *strip, struct tok_model_norm *norm,
+add_strip(const char *file, const char *what, const struct tok_json *strip, struct tok_model_norm *norm,
 	struct tok_error *err)
 {
 	const uint32_t sides = (is_on(strip, "strip_left") ? TOK_STRIP_LEFT : 0) |
@@ -119,17 +119,17 @@ add_strip(const char *file, const char *what, json_t *strip, struct tok_model_no
 }
 
 static bool
-add_bert(const char *file, const char *what, json_t *bert, struct tok_model_norm *norm,
+add_bert(const char *file, const char *what, const struct tok_json *bert, struct tok_model_norm *norm,
 	struct tok_error *err)
 {
 	const bool lower = is_on(bert, "lowercase");
-	const json_t *strip = json_object_get(bert, "strip_accents");
+	const struct tok_json *strip = tok_json_get(bert, "strip_accents");
 
 	return tok_json_check(file, what, bert, bert_rules, N(bert_rules), err) &&
 	       (!is_on(bert, "clean_text") || add_kind(file, what, norm, TOK_OP_CLEAN, err)) &&
 	       (!is_on(bert, "handle_chinese_chars") ||
 		       add_kind(file, what, norm, TOK_OP_AROUND, err)) &&
-	       (!(tok_json_is_absent(strip) ? lower : json_is_true(strip)) ||
+	       (!(tok_json_is_absent(strip) ? lower : tok_json_is_true(strip)) ||
 		       (add_form(file, what, norm, false, false, err) &&
 			       add_kind(file, what, norm, TOK_OP_ACCENTS, err))) &&
 	       (!lower || add_kind(file, what, norm, TOK_OP_LOWER, err));
@@ -201,17 +201,17 @@ add_text(const char *file, const char *what, const char *text, const char *conte
 }
 
 static bool
-add_replace(const char *file, const char *what, json_t *replace, struct tok_model_norm *norm,
+add_replace(const char *file, const char *what, const struct tok_json *replace, struct tok_model_norm *norm,
 	struct tok_error *err)
 {
-	const json_t *pattern = json_object_get(replace, "pattern");
-	const char *regex = json_string_value(json_object_get(pattern, "Regex"));
-	const char *text = json_string_value(json_object_get(pattern, "String"));
-	const char *content = json_string_value(json_object_get(replace, "content"));
+	const struct tok_json *pattern = tok_json_get(replace, "pattern");
+	const char *regex = tok_json_string_value(tok_json_get(pattern, "Regex"));
+	const char *text = tok_json_string_value(tok_json_get(pattern, "String"));
+	const char *content = tok_json_string_value(tok_json_get(replace, "content"));
 
 	if (!tok_json_check(file, what, replace, replace_rules, N(replace_rules), err))
 		return false;
-	if ((regex == NULL) == (text == NULL) || content == NULL || json_object_size(pattern) != 1)
+	if ((regex == NULL) == (text == NULL) || content == NULL || tok_json_object_size(pattern) != 1)
 		return tok_fail(err, "%s: %s: expected a pattern, Regex or String, and a content",
 			file, what);
 	/* A line end is written as it is, or escaped. */
@@ -224,19 +224,19 @@ add_replace(const char *file, const char *what, json_t *replace, struct tok_mode
 /* ---- all ---- */
 
 static bool
-add_sequence(const char *file, const char *what, json_t *sequence, struct tok_model_norm *norm,
+add_sequence(const char *file, const char *what, const struct tok_json *sequence, struct tok_model_norm *norm,
 	struct tok_error *err)
 {
-	const json_t *list = json_object_get(sequence, "normalizers");
+	const struct tok_json *list = tok_json_get(sequence, "normalizers");
 	char part[120];
-	json_t *one;
+	const struct tok_json *one;
 	size_t i;
 
 	if (!tok_json_check(file, what, sequence, sequence_rules, N(sequence_rules), err))
 		return false;
-	if (!json_is_array(list))
+	if (!tok_json_is_array(list))
 		return tok_fail(err, "%s: %s.normalizers is not a list", file, what);
-	json_array_foreach (list, i, one) {
+	tok_json_array_foreach (list, i, one) {
 		snprintf(part, sizeof(part), "%.60s.normalizers[%zu]", what, i);
 		if (tok_json_is_type(one, "Sequence"))
 			return tok_fail(err, "%s: %s: a Sequence in a Sequence is not implemented",
@@ -248,7 +248,7 @@ add_sequence(const char *file, const char *what, json_t *sequence, struct tok_mo
 }
 
 bool
-tok_json_step(const char *file, const char *what, json_t *normalizer, struct tok_model_norm *norm,
+tok_json_step(const char *file, const char *what, const struct tok_json *normalizer, struct tok_model_norm *norm,
 	struct tok_error *err)
 {
 	static const struct {

@@ -9,5 +9,5 @@
 	"NFC, NFD, NFKC, NFKD, Lowercase, StripAccents, Strip, Replace, BertNormalizer, Sequence"
 
 /* Append the steps of one normalizer, or of a Sequence. `what`: its path in the file. */
-bool tok_json_step(const char *file, const char *what, json_t *normalizer,
+bool tok_json_step(const char *file, const char *what, const struct tok_json *normalizer,
 	struct tok_model_norm *norm, struct tok_error *err);

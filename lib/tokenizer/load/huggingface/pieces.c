@@ -83,31 +83,32 @@ static const struct tok_json_rule strip_rules[] = {
 };
 
 bool
-tok_json_is_pieces(const json_t *root)
+tok_json_is_pieces(const struct tok_json *root)
 {
-	const json_t *model = json_object_get(root, "model");
+	const struct tok_json *model = tok_json_get(root, "model");
 
-	return json_is_true(json_object_get(model, "byte_fallback")) &&
-	       (tok_json_is_type(model, "BPE") || json_object_get(model, "merges") != NULL);
+	return tok_json_is_true(tok_json_get(model, "byte_fallback")) &&
+	       (tok_json_is_type(model, "BPE") || tok_json_get(model, "merges") != NULL);
 }
 
 /* Check a Replace of blanks by U+2581. */
 static bool
-check_replace(const char *file, const char *what, json_t *replace, struct tok_error *err)
+check_replace(
+	const char *file, const char *what, const struct tok_json *replace, struct tok_error *err)
 {
 	char pattern[80];
 
 	snprintf(pattern, sizeof(pattern), "%s.pattern", what);
 	return tok_json_check_component(
 		       file, what, replace, "Replace", replace_rules, N(replace_rules), err) &&
-	       tok_json_check(file, pattern, json_object_get(replace, "pattern"), blank_rules,
+	       tok_json_check(file, pattern, tok_json_get(replace, "pattern"), blank_rules,
 		       N(blank_rules), err);
 }
 
 static bool
-read_normalizer(const char *file, json_t *root, struct tok_model *m, struct tok_error *err)
+read_normalizer(const char *file, const struct tok_json *root, struct tok_model *m, struct tok_error *err)
 {
-	json_t *normalizer = json_object_get(root, "normalizer"), *list;
+	const struct tok_json *normalizer = tok_json_get(root, "normalizer"), *list;
 	struct tok_metaspace *meta = &m->metaspace;
 	char what[60];
 	bool prepends;
@@ -118,8 +119,8 @@ read_normalizer(const char *file, json_t *root, struct tok_model *m, struct tok_
 	meta->stage = TOK_METASPACE_NORMALIZER;
 	if (!tok_json_is_type(normalizer, "Sequence"))
 		return check_replace(file, "normalizer", normalizer, err);
-	list = json_object_get(normalizer, "normalizers");
-	n = json_array_size(list);
+	list = tok_json_get(normalizer, "normalizers");
+	n = tok_json_array_size(list);
 	if (!tok_json_check(
 		    file, "normalizer", normalizer, normalizers_rules, N(normalizers_rules), err))
 		return false;
@@ -128,9 +129,9 @@ read_normalizer(const char *file, json_t *root, struct tok_model *m, struct tok_
 			"%s: normalizer \"Sequence\" of none is not implemented (implemented: "
 			"\"Replace\" of blanks last, and \"Prepend\" before it)",
 			file);
-	prepends = n > 1 && tok_json_is_type(json_array_get(list, n - 2), "Prepend");
+	prepends = n > 1 && tok_json_is_type(tok_json_at(list, n - 2), "Prepend");
 	for (size_t i = 0; i < n; i++) {
-		json_t *one = json_array_get(list, i);
+		const struct tok_json *one = tok_json_at(list, i);
 
 		snprintf(what, sizeof(what), "normalizer.normalizers[%zu]", i);
 		if (!(i == n - 1 ? check_replace(file, what, one, err)
@@ -145,17 +146,17 @@ read_normalizer(const char *file, json_t *root, struct tok_model *m, struct tok_
 }
 
 static bool
-read_pretok(const char *file, json_t *root, struct tok_metaspace *meta, struct tok_error *err)
+read_pretok(const char *file, const struct tok_json *root, struct tok_metaspace *meta,
+	struct tok_error *err)
 {
-	json_t *pretok = json_object_get(root, "pre_tokenizer");
+	const struct tok_json *pretok = tok_json_get(root, "pre_tokenizer");
 	bool split;
 
 	if (meta->stage == TOK_METASPACE_NORMALIZER && tok_json_is_type(pretok, "Split"))
 		return tok_json_check(
 			       file, "pre_tokenizer", pretok, split_rules, N(split_rules), err) &&
 		       tok_json_check(file, "pre_tokenizer.pattern",
-			       json_object_get(pretok, "pattern"), blank_rules, N(blank_rules),
-			       err);
+			       tok_json_get(pretok, "pattern"), blank_rules, N(blank_rules), err);
 	if (tok_json_is_absent(pretok)) {
 		return meta->stage != TOK_METASPACE_OFF ||
 		       tok_fail(err,
@@ -180,11 +181,12 @@ read_pretok(const char *file, json_t *root, struct tok_metaspace *meta, struct t
 
 /* Replace, ByteFallback, Fuse, and with a prefix also Strip. */
 static bool
-read_decoder(const char *file, json_t *root, struct tok_metaspace *meta, struct tok_error *err)
+read_decoder(const char *file, const struct tok_json *root, struct tok_metaspace *meta,
+	struct tok_error *err)
 {
 	static const char *const types[] = {"Replace", "ByteFallback", "Fuse", "Strip"};
-	json_t *decoder = json_object_get(root, "decoder"), *list;
-	const size_t n = json_array_size(json_object_get(decoder, "decoders"));
+	const struct tok_json *decoder = tok_json_get(root, "decoder"), *list;
+	const size_t n = tok_json_array_size(tok_json_get(decoder, "decoders"));
 	char what[40];
 
 	if (!tok_json_check_component(
@@ -195,7 +197,7 @@ read_decoder(const char *file, json_t *root, struct tok_metaspace *meta, struct 
 			"%s: decoder \"Sequence\" of %zu is not implemented (implemented: "
 			"\"Replace\", \"ByteFallback\", \"Fuse\", and \"Strip\" or not)",
 			file, n);
-	list = json_object_get(decoder, "decoders");
+	list = tok_json_get(decoder, "decoders");
 	for (size_t i = 0; i < n; i++) {
 		static const struct {
 			const struct tok_json_rule *rule;
@@ -204,24 +206,24 @@ read_decoder(const char *file, json_t *root, struct tok_metaspace *meta, struct 
 			{type_rules, N(type_rules)}, {strip_rules, N(strip_rules)}};
 
 		snprintf(what, sizeof(what), "decoder.decoders[%zu]", i);
-		if (!tok_json_check_component(file, what, json_array_get(list, i), types[i],
+		if (!tok_json_check_component(file, what, tok_json_at(list, i), types[i],
 			    rules[i].rule, rules[i].n, err))
 			return false;
 	}
-	meta->strip = n == N(types) && json_integer_value(json_object_get(
-					       json_array_get(list, n - 1), "start")) == 1;
+	meta->strip = n == N(types) &&
+		      tok_json_integer_value(tok_json_get(tok_json_at(list, n - 1), "start")) == 1;
 	return tok_json_check(file, "decoder.decoders[0].pattern",
-		json_object_get(json_array_get(list, 0), "pattern"), meta_rules, N(meta_rules),
-		err);
+		tok_json_get(tok_json_at(list, 0), "pattern"), meta_rules, N(meta_rules), err);
 }
 
 bool
-tok_json_pieces(const char *file, json_t *root, struct tok_model *m, struct tok_error *err)
+tok_json_pieces(
+	const char *file, const struct tok_json *root, struct tok_model *m, struct tok_error *err)
 {
 	m->pretok = TOK_PRETOK_SENTENCEPIECE;
 	return read_normalizer(file, root, m, err) &&
 	       read_pretok(file, root, &m->metaspace, err) &&
 	       read_decoder(file, root, &m->metaspace, err) &&
-	       tok_json_check(file, "model", json_object_get(root, "model"), model_rules,
+	       tok_json_check(file, "model", tok_json_get(root, "model"), model_rules,
 		       N(model_rules), err);
 }

@@ -50,8 +50,8 @@ static const struct tok_json_rule bytes_rules[] = {
 
 /* Matches and gaps change places with `invert`. */
 static bool
-read_behavior(const char *file, const char *what, json_t *component, enum tok_behavior *behavior,
-	struct tok_error *err)
+read_behavior(const char *file, const char *what, const struct tok_json *component,
+	enum tok_behavior *behavior, struct tok_error *err)
 {
 	static const struct {
 		const char *name;
@@ -63,9 +63,9 @@ read_behavior(const char *file, const char *what, json_t *component, enum tok_be
 		{"MergedWithNext", TOK_SPLIT_WITH_NEXT, TOK_SPLIT_WITH_PREVIOUS},
 		{"Removed", TOK_SPLIT_REMOVED, TOK_SPLIT_REMOVED_GAPS},
 	};
-	const json_t *value = json_object_get(component, "behavior");
-	const bool invert = json_is_true(json_object_get(component, "invert"));
-	const char *name = value == NULL ? names[0].name : json_string_value(value);
+	const struct tok_json *value = tok_json_get(component, "behavior");
+	const bool invert = tok_json_is_true(tok_json_get(component, "invert"));
+	const char *name = value == NULL ? names[0].name : tok_json_string_value(value);
 
 	for (size_t i = 0; name != NULL && i < N(names); i++) {
 		if (strcmp(name, names[i].name) == 0) {
@@ -94,11 +94,12 @@ quoted(const char *text)
 }
 
 static char *
-read_pattern(const char *file, const char *what, json_t *split, struct tok_error *err)
+read_pattern(
+	const char *file, const char *what, const struct tok_json *split, struct tok_error *err)
 {
-	json_t *pattern = json_object_get(split, "pattern");
-	const char *regex = json_string_value(json_object_get(pattern, "Regex"));
-	const char *text = json_string_value(json_object_get(pattern, "String"));
+	const struct tok_json *pattern = tok_json_get(split, "pattern");
+	const char *regex = tok_json_string_value(tok_json_get(pattern, "Regex"));
+	const char *text = tok_json_string_value(tok_json_get(pattern, "String"));
 	char where[80], *kept;
 
 	snprintf(where, sizeof(where), "%s.pattern", what);
@@ -116,10 +117,10 @@ read_pattern(const char *file, const char *what, json_t *split, struct tok_error
 
 /* One component that splits becomes split i of the model. */
 static bool
-read_split(const char *file, const char *what, json_t *component, struct tok_model *m, size_t i,
-	struct tok_error *err)
+read_split(const char *file, const char *what, const struct tok_json *component,
+	struct tok_model *m, size_t i, struct tok_error *err)
 {
-	const bool each = json_is_true(json_object_get(component, "individual_digits"));
+	const bool each = tok_json_is_true(tok_json_get(component, "individual_digits"));
 
 	if (tok_json_is_type(component, "Digits")) {
 		if (!tok_json_check(file, what, component, digits_rules, N(digits_rules), err))
@@ -148,13 +149,13 @@ read_split(const char *file, const char *what, json_t *component, struct tok_mod
 
 /* ByteLevel, behind n splits, which may split as well. */
 static bool
-read_bytes(const char *file, const char *what, json_t *bytes, struct tok_model *m, size_t n,
-	struct tok_error *err)
+read_bytes(const char *file, const char *what, const struct tok_json *bytes, struct tok_model *m,
+	size_t n, struct tok_error *err)
 {
 	if (!tok_json_check_component(
 		    file, what, bytes, "ByteLevel", bytes_rules, N(bytes_rules), err))
 		return false;
-	if (json_is_true(json_object_get(bytes, "add_prefix_space"))) {
+	if (tok_json_is_true(tok_json_get(bytes, "add_prefix_space"))) {
 		if (n > 0)
 			return tok_fail(err,
 				"%s: %s.add_prefix_space true behind a split is not implemented: "
@@ -163,7 +164,7 @@ read_bytes(const char *file, const char *what, json_t *bytes, struct tok_model *
 		m->metaspace = (struct tok_metaspace){
 			.stage = TOK_METASPACE_PREFIX, .prefix = TOK_PREFIX_EACH};
 	}
-	if (json_is_false(json_object_get(bytes, "use_regex")))
+	if (tok_json_is_false(tok_json_get(bytes, "use_regex")))
 		return n > 0 ||
 		       tok_fail(err, "%s: %s.use_regex false without a split is not implemented",
 			       file, what);
@@ -196,11 +197,12 @@ name_regexes(struct tok_model *m)
 }
 
 bool
-tok_json_pretok(const char *file, json_t *root, struct tok_model *m, struct tok_error *err)
+tok_json_pretok(
+	const char *file, const struct tok_json *root, struct tok_model *m, struct tok_error *err)
 {
-	json_t *pretok = json_object_get(root, "pre_tokenizer");
-	json_t *list = json_object_get(pretok, "pretokenizers");
-	size_t n = json_array_size(list);
+	const struct tok_json *pretok = tok_json_get(root, "pre_tokenizer");
+	const struct tok_json *list = tok_json_get(pretok, "pretokenizers");
+	size_t n = tok_json_array_size(list);
 	char what[64] = "pre_tokenizer";
 
 	if (!tok_json_is_type(pretok, "Sequence")) {
@@ -217,7 +219,7 @@ tok_json_pretok(const char *file, json_t *root, struct tok_model *m, struct tok_
 			"to %u of \"Split\", \"Digits\", \"Punctuation\", then \"ByteLevel\")",
 			file, n, TOK_SPLITS_MAX - 1);
 	for (size_t i = 0; i < n; i++) {
-		json_t *component = json_array_get(list, i);
+		const struct tok_json *component = tok_json_at(list, i);
 
 		snprintf(what, sizeof(what), "pre_tokenizer.pretokenizers[%zu]", i);
 		if (!(i < n - 1 ? read_split(file, what, component, m, i, err)

@@ -123,18 +123,9 @@ read_list(char *p, double *score, uint32_t n)
 }
 
 bool
-tok_json_scores(const char *path, double *score, uint32_t n, struct tok_error *err)
+tok_json_scores(const char *file, char *text, double *score, uint32_t n, struct tok_error *err)
 {
-	size_t bytes;
-	char *text = tok_read_file(path, &bytes, err);
-	bool ok;
-
-	if (text == NULL)
-		return false;
-	ok = read_list(tok_json_find(tok_json_find(tok_json_blanks(text), "model"), "vocab"), score,
-		     n) ||
-	     tok_fail(err, "%s: model.vocab: expected a list of tokens with their scores",
-		     tok_shown_path(path));
-	free(text);
-	return ok;
+	return read_list(tok_json_find(tok_json_find(tok_json_blanks(text), "model"), "vocab"),
+		       score, n) ||
+	       tok_fail(err, "%s: model.vocab: expected a list of tokens with their scores", file);
 }

@@ -8,7 +8,8 @@
 #include "build/model.h"
 
 /*
- * Fill score[0 .. n) with the second values of the n pairs of model.vocab in the file `path`, which
- * is known to be valid JSON.
+ * Fill score[0 .. n) with the second values of the n pairs of model.vocab in the text of `file`,
+ * which is known to be valid JSON.
  */
-bool tok_json_scores(const char *path, double *score, uint32_t n, struct tok_error *err);
+bool tok_json_scores(
+	const char *file, char *text, double *score, uint32_t n, struct tok_error *err);

@@ -42,15 +42,15 @@ static const struct tok_json_rule sequence_rules[] = {
 };
 
 static bool
-add_id(const char *file, json_t *id, bool behind, const struct tok_model *m, struct tok_template *t,
-	struct tok_error *err)
+add_id(const char *file, const struct tok_json *id, bool behind, const struct tok_model *m,
+	struct tok_template *t, struct tok_error *err)
 {
-	const json_int_t value = json_integer_value(id);
+	const int64_t value = tok_json_integer_value(id);
 
-	if (!json_is_integer(id) || value < 0 || value >= m->n_tokens - m->n_parts ||
+	if (!tok_json_is_integer(id) || value < 0 || value >= m->n_tokens - m->n_parts ||
 		m->token[value].len == 0)
 		return tok_fail(err, "%s: post_processor: %lld is not an id of the vocabulary",
-			file, (long long)(json_is_integer(id) ? value : -1));
+			file, (long long)(tok_json_is_integer(id) ? value : -1));
 	if ((behind ? t->n_after : t->n_before) == TOK_TEMPLATE_MAX)
 		return tok_fail(err,
 			"%s: post_processor puts more than %u ids before or behind a text: not "
@@ -70,32 +70,32 @@ struct texts {
 
 /* Read one entry of a list: {"Sequence": {"id": "A"}}, or {"SpecialToken": {"id": its name}}. */
 static bool
-read_piece(const char *file, const char *list, json_t *piece, const json_t *special,
-	const struct tok_model *m, struct tok_template *t, struct texts *texts,
-	struct tok_error *err)
+read_piece(const char *file, const char *list, const struct tok_json *piece,
+	const struct tok_json *special, const struct tok_model *m, struct tok_template *t,
+	struct texts *texts, struct tok_error *err)
 {
 	const char *text =
-		json_string_value(json_object_get(json_object_get(piece, "Sequence"), "id"));
+		tok_json_string_value(tok_json_get(tok_json_get(piece, "Sequence"), "id"));
 	const char *name =
-		json_string_value(json_object_get(json_object_get(piece, "SpecialToken"), "id"));
-	const json_t *ids = json_object_get(json_object_get(special, name ? name : ""), "ids");
-	json_t *id;
+		tok_json_string_value(tok_json_get(tok_json_get(piece, "SpecialToken"), "id"));
+	const struct tok_json *ids = tok_json_get(tok_json_get(special, name ? name : ""), "ids");
+	const struct tok_json *id;
 	size_t i;
 
-	if (json_object_size(piece) == 1 && text != NULL &&
+	if (tok_json_object_size(piece) == 1 && text != NULL &&
 		(strcmp(text, "A") == 0 || strcmp(text, "B") == 0)) {
 		*(text[0] == 'A' ? &texts->a : &texts->b) += 1;
 		return true;
 	}
-	if (json_object_size(piece) != 1 || name == NULL)
+	if (tok_json_object_size(piece) != 1 || name == NULL)
 		return tok_fail(err,
 			"%s: post_processor.%s: expected a list of Sequence, A or B, and SpecialToken",
 			file, list);
-	if (json_array_size(ids) == 0)
+	if (tok_json_array_size(ids) == 0)
 		return tok_fail(err,
 			"%s: post_processor.special_tokens has no ids of \"%.60s\", which is in %s",
 			file, name, list);
-	json_array_foreach (ids, i, id) {
+	tok_json_array_foreach (ids, i, id) {
 		if (!add_id(file, id, texts->a + texts->b > 0, m, t, err))
 			return false;
 	}
@@ -104,18 +104,19 @@ read_piece(const char *file, const char *list, json_t *piece, const json_t *spec
 
 /* Collect the ids of a list in *t. */
 static bool
-read_list(const char *file, const char *list, const json_t *post, const struct tok_model *m,
-	struct tok_template *t, struct texts *texts, struct tok_error *err)
+read_list(const char *file, const char *list, const struct tok_json *post,
+	const struct tok_model *m, struct tok_template *t, struct texts *texts,
+	struct tok_error *err)
 {
-	const json_t *pieces = json_object_get(post, list);
-	json_t *piece;
+	const struct tok_json *pieces = tok_json_get(post, list);
+	const struct tok_json *piece;
 	size_t i;
 
 	*texts = (struct texts){0};
-	if (!json_is_array(pieces))
+	if (!tok_json_is_array(pieces))
 		return tok_fail(err, "%s: post_processor.%s is not a list", file, list);
-	json_array_foreach (pieces, i, piece) {
-		if (!read_piece(file, list, piece, json_object_get(post, "special_tokens"), m, t,
+	tok_json_array_foreach (pieces, i, piece) {
+		if (!read_piece(file, list, piece, tok_json_get(post, "special_tokens"), m, t,
 			    texts, err))
 			return false;
 	}
@@ -123,7 +124,7 @@ read_list(const char *file, const char *list, const json_t *post, const struct t
 }
 
 static bool
-read_template(const char *file, const json_t *post, const struct tok_model *m,
+read_template(const char *file, const struct tok_json *post, const struct tok_model *m,
 	struct tok_template *t, struct tok_error *err)
 {
 	struct tok_template of_pair = {0}; /* checked only: no pairs are encoded */
@@ -137,19 +138,19 @@ read_template(const char *file, const json_t *post, const struct tok_model *m,
 }
 
 static bool
-read_cls_sep(const char *file, const json_t *post, const struct tok_model *m,
+read_cls_sep(const char *file, const struct tok_json *post, const struct tok_model *m,
 	struct tok_template *t, struct tok_error *err)
 {
-	json_t *cls = json_object_get(post, "cls"), *sep = json_object_get(post, "sep");
+	const struct tok_json *cls = tok_json_get(post, "cls"), *sep = tok_json_get(post, "sep");
 
-	if (json_array_size(cls) != 2 || json_array_size(sep) != 2)
+	if (tok_json_array_size(cls) != 2 || tok_json_array_size(sep) != 2)
 		return tok_fail(err,
 			"%s: post_processor: expected sep and cls, each a token and its id", file);
-	return add_id(file, json_array_get(cls, 1), false, m, t, err) &&
-	       add_id(file, json_array_get(sep, 1), true, m, t, err);
+	return add_id(file, tok_json_at(cls, 1), false, m, t, err) &&
+	       add_id(file, tok_json_at(sep, 1), true, m, t, err);
 }
 
-static bool read_processor(const char *file, const char *what, json_t *post,
+static bool read_processor(const char *file, const char *what, const struct tok_json *post,
 	const struct tok_model *m, struct tok_template *t, struct tok_error *err);
 
 /*
@@ -157,16 +158,16 @@ static bool read_processor(const char *file, const char *what, json_t *post,
  * that TemplateProcessing made.
  */
 static bool
-read_sequence(const char *file, json_t *post, const struct tok_model *m, struct tok_template *t,
-	struct tok_error *err)
+read_sequence(const char *file, const struct tok_json *post, const struct tok_model *m,
+	struct tok_template *t, struct tok_error *err)
 {
-	const json_t *list = json_object_get(post, "processors");
-	json_t *one;
+	const struct tok_json *list = tok_json_get(post, "processors");
+	const struct tok_json *one;
 	size_t i;
 
-	if (!json_is_array(list))
+	if (!tok_json_is_array(list))
 		return tok_fail(err, "%s: post_processor.processors is not a list", file);
-	json_array_foreach (list, i, one) {
+	tok_json_array_foreach (list, i, one) {
 		struct tok_template by = {0};
 
 		if (!read_processor(file, "post_processor.processors", one, m, &by, err))
@@ -184,10 +185,10 @@ read_sequence(const char *file, json_t *post, const struct tok_model *m, struct 
 }
 
 static bool
-read_processor(const char *file, const char *what, json_t *post, const struct tok_model *m,
-	struct tok_template *t, struct tok_error *err)
+read_processor(const char *file, const char *what, const struct tok_json *post,
+	const struct tok_model *m, struct tok_template *t, struct tok_error *err)
 {
-	const char *type = json_string_value(json_object_get(post, "type"));
+	const char *type = tok_json_string_value(tok_json_get(post, "type"));
 
 	type = type == NULL ? "" : type;
 	if (strcmp(type, "ByteLevel") == 0)
@@ -229,27 +230,28 @@ static const struct tok_json_rule padding_rules[] = {
 };
 
 static bool
-read_number(const char *file, const char *what, const char *key, const json_t *value, uint32_t *n,
-	struct tok_error *err)
+read_number(const char *file, const char *what, const char *key, const struct tok_json *value,
+	uint32_t *n, struct tok_error *err)
 {
-	if (!json_is_integer(value) || json_integer_value(value) < 0 ||
-		json_integer_value(value) > UINT32_MAX)
+	if (!tok_json_is_integer(value) || tok_json_integer_value(value) < 0 ||
+		tok_json_integer_value(value) > UINT32_MAX)
 		return tok_fail(err, "%s: %s.%s: expected a number from 0 to %u", file, what, key,
 			UINT32_MAX);
-	*n = (uint32_t)json_integer_value(value);
+	*n = (uint32_t)tok_json_integer_value(value);
 	return true;
 }
 
 static bool
-is_text(const json_t *object, const char *key, const char *text)
+is_text(const struct tok_json *object, const char *key, const char *text)
 {
-	const char *value = json_string_value(json_object_get(object, key));
+	const char *value = tok_json_string_value(tok_json_get(object, key));
 
 	return value != NULL && strcmp(value, text) == 0;
 }
 
 static bool
-read_truncation(const char *file, json_t *object, struct tok_truncation *t, struct tok_error *err)
+read_truncation(const char *file, const struct tok_json *object, struct tok_truncation *t,
+	struct tok_error *err)
 {
 	if (tok_json_is_absent(object))
 		return true;
@@ -258,17 +260,18 @@ read_truncation(const char *file, json_t *object, struct tok_truncation *t, stru
 	t->pairs_only = is_text(object, "strategy", "OnlySecond");
 	return tok_json_check(
 		       file, "truncation", object, truncation_rules, N(truncation_rules), err) &&
-	       read_number(file, "truncation", "max_length", json_object_get(object, "max_length"),
+	       read_number(file, "truncation", "max_length", tok_json_get(object, "max_length"),
 		       &t->max_length, err) &&
-	       read_number(file, "truncation", "stride", json_object_get(object, "stride"),
-		       &t->stride, err);
+	       read_number(file, "truncation", "stride", tok_json_get(object, "stride"), &t->stride,
+		       err);
 }
 
 static bool
-read_padding(const char *file, json_t *object, struct tok_padding *p, struct tok_error *err)
+read_padding(const char *file, const struct tok_json *object, struct tok_padding *p,
+	struct tok_error *err)
 {
-	const json_t *strategy = json_object_get(object, "strategy");
-	const json_t *multiple = json_object_get(object, "pad_to_multiple_of");
+	const struct tok_json *strategy = tok_json_get(object, "strategy");
+	const struct tok_json *multiple = tok_json_get(object, "pad_to_multiple_of");
 
 	if (tok_json_is_absent(object))
 		return true;
@@ -276,32 +279,32 @@ read_padding(const char *file, json_t *object, struct tok_padding *p, struct tok
 	p->left = is_text(object, "direction", "Left");
 	if (!tok_json_check(file, "padding", object, padding_rules, N(padding_rules), err))
 		return false;
-	p->fixed = json_object_size(strategy) == 1 && json_object_get(strategy, "Fixed") != NULL;
+	p->fixed = tok_json_object_size(strategy) == 1 && tok_json_get(strategy, "Fixed") != NULL;
 	if (!p->fixed && !is_text(object, "strategy", "BatchLongest"))
 		return tok_fail(err,
 			"%s: padding.strategy is not implemented (implemented: \"BatchLongest\", "
 			"{\"Fixed\": ...})",
 			file);
 	return (!p->fixed || read_number(file, "padding", "strategy.Fixed",
-				     json_object_get(strategy, "Fixed"), &p->length, err)) &&
+				     tok_json_get(strategy, "Fixed"), &p->length, err)) &&
 	       (tok_json_is_absent(multiple) || read_number(file, "padding", "pad_to_multiple_of",
 							multiple, &p->multiple_of, err)) &&
 	       read_number(
-		       file, "padding", "pad_id", json_object_get(object, "pad_id"), &p->id, err) &&
-	       read_number(file, "padding", "pad_type_id", json_object_get(object, "pad_type_id"),
+		       file, "padding", "pad_id", tok_json_get(object, "pad_id"), &p->id, err) &&
+	       read_number(file, "padding", "pad_type_id", tok_json_get(object, "pad_type_id"),
 		       &p->type_id, err) &&
-	       (json_is_string(json_object_get(object, "pad_token")) ||
+	       (tok_json_is_string(tok_json_get(object, "pad_token")) ||
 		       tok_fail(err, "%s: padding.pad_token is not a text", file));
 }
 
 bool
-tok_json_shape(const char *file, json_t *root, struct tok_model *m, struct tok_error *err)
+tok_json_shape(
+	const char *file, const struct tok_json *root, struct tok_model *m, struct tok_error *err)
 {
-	json_t *post = json_object_get(root, "post_processor");
+	const struct tok_json *post = tok_json_get(root, "post_processor");
 
 	return (tok_json_is_absent(post) ||
 		       read_processor(file, "post_processor", post, m, &m->shape.around, err)) &&
-	       read_truncation(
-		       file, json_object_get(root, "truncation"), &m->shape.truncation, err) &&
-	       read_padding(file, json_object_get(root, "padding"), &m->shape.padding, err);
+	       read_truncation(file, tok_json_get(root, "truncation"), &m->shape.truncation, err) &&
+	       read_padding(file, tok_json_get(root, "padding"), &m->shape.padding, err);
 }

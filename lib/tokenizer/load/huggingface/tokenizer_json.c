@@ -58,10 +58,10 @@ static const struct tok_json_rule words_rules[] = {
 #define N(rules) (sizeof(rules) / sizeof(rules[0]))
 
 static bool
-check_components(const char *file, json_t *root, struct tok_error *err)
+check_components(const char *file, const struct tok_json *root, struct tok_error *err)
 {
-	json_t *decoder = json_object_get(root, "decoder");
-	json_t *model = json_object_get(root, "model");
+	const struct tok_json *decoder = tok_json_get(root, "decoder");
+	const struct tok_json *model = tok_json_get(root, "model");
 
 	/* Without a decoder the reference would join tokens by blanks, as byte-level letters. */
 	return tok_json_check_component(file, "decoder", decoder, "ByteLevel", decoder_rules,
@@ -73,9 +73,9 @@ check_components(const char *file, json_t *root, struct tok_error *err)
 }
 
 static bool
-read_steps(const char *file, json_t *root, struct tok_model *m, struct tok_error *err)
+read_steps(const char *file, const struct tok_json *root, struct tok_model *m, struct tok_error *err)
 {
-	json_t *normalizer = json_object_get(root, "normalizer");
+	const struct tok_json *normalizer = tok_json_get(root, "normalizer");
 
 	return tok_json_is_absent(normalizer) ||
 	       tok_json_step(file, "normalizer", normalizer, &m->norm, err);
@@ -162,10 +162,10 @@ static bool
 read_model(const struct tok_json_file *f, const struct tok_json_vocab *vocab,
 	struct tok_json_added *added, struct tok_model *m, struct tok_error *err)
 {
-	const size_t n = json_array_size(json_object_get(f->root, "added_tokens"));
-	const json_t *model = json_object_get(f->root, "model");
+	const size_t n = tok_json_array_size(tok_json_get(f->root, "added_tokens"));
+	const struct tok_json *model = tok_json_get(f->root, "model");
 
-	m->ignore_merges = json_is_true(json_object_get(model, "ignore_merges"));
+	m->ignore_merges = tok_json_is_true(tok_json_get(model, "ignore_merges"));
 	if (f->merges == NULL)
 		return tok_fail(err, "%s: model.merges is not a list of at most %u merges",
 			f->shown, TOK_MAX_IDS);
@@ -196,12 +196,12 @@ read_object(const struct tok_json_file *f, bool wordpiece, struct tok_json_added
 }
 
 static bool
-check_kind(const char *file, const json_t *root, struct tok_error *err)
+check_kind(const char *file, const struct tok_json *root, struct tok_error *err)
 {
 	static const char *const kinds[] = {"BPE", "WordPiece", "WordLevel", "Unigram"};
-	const json_t *model = json_object_get(root, "model");
+	const struct tok_json *model = tok_json_get(root, "model");
 
-	if (json_object_get(model, "type") == NULL) /* BPE */
+	if (tok_json_get(model, "type") == NULL) /* BPE */
 		return true;
 	for (size_t i = 0; i < N(kinds); i++) {
 		if (tok_json_is_type(model, kinds[i]))
@@ -212,10 +212,10 @@ check_kind(const char *file, const json_t *root, struct tok_error *err)
 }
 
 static bool
-load(const char *path, const struct tok_json_file *f, struct tok_model *m, struct tok_error *err)
+load(const struct tok_json_file *f, struct tok_model *m, struct tok_error *err)
 {
 	const char *file = f->shown;
-	json_t *root = f->root, *list = json_object_get(root, "added_tokens");
+	const struct tok_json *root = f->root, *list = tok_json_get(root, "added_tokens");
 	struct tok_json_added *added = NULL;
 	const bool wordpiece = tok_json_is_bert(root), unigram = tok_json_is_unigram(root);
 	bool ok;
@@ -235,14 +235,14 @@ load(const char *path, const struct tok_json_file *f, struct tok_model *m, struc
 		     (tok_json_has_word_ends(root)
 				     ? tok_json_word_ends_pretok(file, root, m, err)
 				     : tok_json_pretok(file, root, m, err));
-	if (ok && !tok_json_is_absent(list) && !json_is_array(list))
+	if (ok && !tok_json_is_absent(list) && !tok_json_is_array(list))
 		ok = tok_fail(err, "%s: added_tokens is not a list", file);
 	if (ok) {
-		added = calloc(json_array_size(list) + 1, sizeof(*added));
+		added = calloc(tok_json_array_size(list) + 1, sizeof(*added));
 		ok = added != NULL || tok_fail(err, "out of memory");
 	}
 	if (ok)
-		ok = unigram ? tok_json_unigram_read(path, root, added, m, err)
+		ok = unigram ? tok_json_unigram_read(f, added, m, err)
 			     : read_object(f, wordpiece, added, m, err);
 	ok = ok && tok_json_shape(file, root, m, err);
 	free(added);
@@ -250,16 +250,18 @@ load(const char *path, const struct tok_json_file *f, struct tok_model *m, struc
 }
 
 bool
-tok_load_tokenizer_json(const char *path, struct tok_model *m, struct tok_error *err)
+tok_load_tokenizer_json(
+	const char *path, char *text, size_t size, struct tok_model *m, struct tok_error *err)
 {
 	struct tok_json_file f;
 	bool ok;
 
 	*m = (struct tok_model){0};
-	if (!tok_json_open_file(&f, path, err))
+	if (text == NULL)
+		text = tok_read_file(path, &size, err);
+	if (text == NULL || !tok_json_open_text(&f, tok_shown_path(path), text, size, err))
 		return false;
-	ok = tok_is_tekken(f.root) ? tok_load_tekken(f.shown, f.root, m, err)
-				   : load(path, &f, m, err);
+	ok = tok_is_tekken(f.root) ? tok_load_tekken(f.shown, f.root, m, err) : load(&f, m, err);
 	tok_json_close_file(&f);
 	if (!ok)
 		tok_model_free(m);

@@ -46,36 +46,36 @@ static const struct tok_json_rule replace_rules[] = {
 #define N(rules) (sizeof(rules) / sizeof(rules[0]))
 
 static bool
-is_on(const json_t *component, const char *key)
+is_on(const struct tok_json *component, const char *key)
 {
-	return json_is_true(json_object_get(component, key));
+	return tok_json_is_true(tok_json_get(component, key));
 }
 
 bool
-tok_json_is_unigram(const json_t *root)
+tok_json_is_unigram(const struct tok_json *root)
 {
-	return tok_json_is_type(json_object_get(root, "model"), "Unigram");
+	return tok_json_is_type(tok_json_get(root, "model"), "Unigram");
 }
 
 static bool
-refuse(const char *file, const char *what, const json_t *component, const char *implemented,
-	struct tok_error *err)
+refuse(const char *file, const char *what, const struct tok_json *component,
+	const char *implemented, struct tok_error *err)
 {
-	const char *type = json_string_value(json_object_get(component, "type"));
+	const char *type = tok_json_string_value(tok_json_get(component, "type"));
 
 	return tok_fail(err, "%s: %s \"%.60s\" is not implemented with Unigram (implemented: %s)",
 		file, what, type == NULL ? "null" : type, implemented);
 }
 
 /* The list `key` of a Sequence, with at most `most` entries. On error NULL, and fills in *err. */
-static const json_t *
-sequence(const char *file, const char *what, json_t *component, const char *key, size_t most,
-	struct tok_error *err)
+static const struct tok_json *
+sequence(const char *file, const char *what, const struct tok_json *component, const char *key,
+	size_t most, struct tok_error *err)
 {
-	const json_t *list = json_object_get(component, key);
+	const struct tok_json *list = tok_json_get(component, key);
 
-	if (!json_is_array(list) || json_object_size(component) != 2 ||
-		json_array_size(list) > most) {
+	if (!tok_json_is_array(list) || tok_json_object_size(component) != 2 ||
+		tok_json_array_size(list) > most) {
 		tok_fail(err, "%s: %s: expected a list \"%s\" of at most %zu", file, what, key,
 			most);
 		return NULL;
@@ -86,11 +86,11 @@ sequence(const char *file, const char *what, json_t *component, const char *key,
 /* ---- normalizer ---- */
 
 static bool
-read_charsmap(const char *file, const json_t *component, struct tok_model_unigram *u,
+read_charsmap(const char *file, const struct tok_json *component, struct tok_model_unigram *u,
 	struct tok_error *err)
 {
-	const json_t *text = json_object_get(component, "precompiled_charsmap");
-	const size_t len = json_string_length(text);
+	const struct tok_json *text = tok_json_get(component, "precompiled_charsmap");
+	const size_t len = tok_json_string_length(text);
 	long n;
 
 	if (u->charsmap != NULL || u->strip_left || u->strip_right || u->squeeze)
@@ -99,8 +99,8 @@ read_charsmap(const char *file, const json_t *component, struct tok_model_unigra
 	u->charsmap = malloc(len + 4);
 	if (u->charsmap == NULL)
 		return tok_fail(err, "out of memory for a map of %zu bytes", len);
-	n = json_is_string(text)
-		    ? tok_base64_decode(json_string_value(text), len, TOK_FILE_MAX, u->charsmap)
+	n = tok_json_is_string(text)
+		    ? tok_base64_decode(tok_json_string_value(text), len, TOK_FILE_MAX, u->charsmap)
 		    : -1;
 	if (n < 0 || !tok_spm_split_charsmap(u, (size_t)n))
 		return tok_fail(err,
@@ -111,7 +111,8 @@ read_charsmap(const char *file, const json_t *component, struct tok_model_unigra
 }
 
 static bool
-read_strip(const char *file, json_t *component, struct tok_model_unigram *u, struct tok_error *err)
+read_strip(const char *file, const struct tok_json *component, struct tok_model_unigram *u,
+	struct tok_error *err)
 {
 	if (!tok_json_check(file, "normalizer", component, strip_rules, N(strip_rules), err))
 		return false;
@@ -126,14 +127,14 @@ read_strip(const char *file, json_t *component, struct tok_model_unigram *u, str
 }
 
 static bool
-read_replace(
-	const char *file, json_t *component, struct tok_model_unigram *u, struct tok_error *err)
+read_replace(const char *file, const struct tok_json *component, struct tok_model_unigram *u,
+	struct tok_error *err)
 {
-	const json_t *pattern = json_object_get(component, "pattern");
-	const char *regex = json_string_value(json_object_get(pattern, "Regex"));
-	const char *content = json_string_value(json_object_get(component, "content"));
+	const struct tok_json *pattern = tok_json_get(component, "pattern");
+	const char *regex = tok_json_string_value(tok_json_get(pattern, "Regex"));
+	const char *content = tok_json_string_value(tok_json_get(component, "content"));
 
-	if (regex == NULL || json_object_size(pattern) != 1 || strcmp(regex, " {2,}") != 0)
+	if (regex == NULL || tok_json_object_size(pattern) != 1 || strcmp(regex, " {2,}") != 0)
 		return tok_fail(err,
 			"%s: normalizer Replace is only implemented for the Regex \" {2,}\"", file);
 	if (!tok_json_check(file, "normalizer", component, replace_rules, N(replace_rules), err))
@@ -146,8 +147,8 @@ read_replace(
 }
 
 static bool
-read_normalizer(
-	const char *file, json_t *component, struct tok_model_unigram *u, struct tok_error *err)
+read_normalizer(const char *file, const struct tok_json *component, struct tok_model_unigram *u,
+	struct tok_error *err)
 {
 	if (tok_json_is_type(component, "Precompiled"))
 		return tok_json_check(file, "normalizer", component, precompiled_rules,
@@ -163,23 +164,23 @@ read_normalizer(
 
 /* May sentencepiece's normalizer (spm_norm.h) take list[from .. ]? */
 static bool
-is_spm(const json_t *list, size_t from)
+is_spm(const struct tok_json *list, size_t from)
 {
 	struct tok_model_unigram u = {0};
 	bool ok = true;
 
-	for (size_t i = from; ok && i < json_array_size(list); i++)
-		ok = read_normalizer("", json_array_get(list, i), &u, NULL);
+	for (size_t i = from; ok && i < tok_json_array_size(list); i++)
+		ok = read_normalizer("", tok_json_at(list, i), &u, NULL);
 	free(u.charsmap);
 	return ok;
 }
 
 /* The last ones are sentencepiece's normalizer, as many as it takes; those before are steps. */
 static bool
-read_normalizers(const char *file, json_t *root, struct tok_model *m, struct tok_error *err)
+read_normalizers(const char *file, const struct tok_json *root, struct tok_model *m, struct tok_error *err)
 {
-	json_t *normalizer = json_object_get(root, "normalizer");
-	const json_t *list;
+	const struct tok_json *normalizer = tok_json_get(root, "normalizer");
+	const struct tok_json *list;
 	size_t from = 0;
 
 	if (tok_json_is_absent(normalizer))
@@ -196,11 +197,11 @@ read_normalizers(const char *file, json_t *root, struct tok_model *m, struct tok
 		char what[60];
 
 		snprintf(what, sizeof(what), "normalizer.normalizers[%zu]", from);
-		if (!tok_json_step(file, what, json_array_get(list, from++), &m->norm, err))
+		if (!tok_json_step(file, what, tok_json_at(list, from++), &m->norm, err))
 			return false;
 	}
-	for (; from < json_array_size(list); from++) {
-		if (!read_normalizer(file, json_array_get(list, from), &m->unigram, err))
+	for (; from < tok_json_array_size(list); from++) {
+		if (!read_normalizer(file, tok_json_at(list, from), &m->unigram, err))
 			return false;
 	}
 	return true;
@@ -209,8 +210,8 @@ read_normalizers(const char *file, json_t *root, struct tok_model *m, struct tok
 /* ---- pre_tokenizer, decoder ---- */
 
 static bool
-read_pre_tokenizer(
-	const char *file, json_t *component, struct tok_model_unigram *u, struct tok_error *err)
+read_pre_tokenizer(const char *file, const struct tok_json *component, struct tok_model_unigram *u,
+	struct tok_error *err)
 {
 	if (tok_json_is_type(component, "WhitespaceSplit") && !u->blanks) {
 		u->words = true;
@@ -225,11 +226,11 @@ read_pre_tokenizer(
 }
 
 static bool
-read_pre_tokenizers(
-	const char *file, json_t *root, struct tok_model_unigram *u, struct tok_error *err)
+read_pre_tokenizers(const char *file, const struct tok_json *root, struct tok_model_unigram *u,
+	struct tok_error *err)
 {
-	json_t *component = json_object_get(root, "pre_tokenizer"), *one;
-	const json_t *list;
+	const struct tok_json *component = tok_json_get(root, "pre_tokenizer"), *one;
+	const struct tok_json *list;
 	size_t i;
 
 	if (tok_json_is_absent(component))
@@ -239,7 +240,7 @@ read_pre_tokenizers(
 	list = sequence(file, "pre_tokenizer", component, "pretokenizers", 2, err);
 	if (list == NULL)
 		return false;
-	json_array_foreach (list, i, one) {
+	tok_json_array_foreach (list, i, one) {
 		if (!read_pre_tokenizer(file, one, u, err))
 			return false;
 	}
@@ -247,18 +248,20 @@ read_pre_tokenizers(
 }
 
 static bool
-read_decoder(const char *file, json_t *root, struct tok_model_unigram *u, struct tok_error *err)
+read_decoder(const char *file, const struct tok_json *root, struct tok_model_unigram *u,
+	struct tok_error *err)
 {
-	json_t *decoder = json_object_get(root, "decoder");
+	const struct tok_json *decoder = tok_json_get(root, "decoder");
 	enum tok_prefix prefix;
 	bool split;
 
 	if (tok_json_is_type(decoder, "Sequence")) {
-		const json_t *list = sequence(file, "decoder", decoder, "decoders", 1, err);
+		const struct tok_json *list =
+			sequence(file, "decoder", decoder, "decoders", 1, err);
 
 		if (list == NULL)
 			return false;
-		decoder = json_array_get(list, 0);
+		decoder = tok_json_at(list, 0);
 	}
 	if (!tok_json_is_type(decoder, "Metaspace"))
 		return refuse(file, "decoder", decoder, "Metaspace", err);
@@ -274,11 +277,11 @@ read_decoder(const char *file, json_t *root, struct tok_model_unigram *u, struct
  */
 static bool
 check_first(
-	const char *file, json_t *root, const struct tok_model *m, struct tok_error *err)
+	const char *file, const struct tok_json *root, const struct tok_model *m, struct tok_error *err)
 {
 	const struct tok_model_unigram *u = &m->unigram;
-	const json_t *added = json_object_get(root, "added_tokens");
-	const json_t *one;
+	const struct tok_json *added = tok_json_get(root, "added_tokens");
+	const struct tok_json *one;
 	const char *why = u->words	  ? "WhitespaceSplit"
 			  : m->norm.n > 0 ? "these normalizers"
 			  : u->strip_left ? "Strip of strip_left"
@@ -287,7 +290,7 @@ check_first(
 
 	if (u->prefix != TOK_PREFIX_FIRST)
 		return true;
-	json_array_foreach (added, i, one) {
+	tok_json_array_foreach (added, i, one) {
 		if (is_on(one, "normalized") && u->charsmap != NULL)
 			why = "Precompiled and added tokens that are normalized";
 	}
@@ -299,11 +302,12 @@ check_first(
 }
 
 bool
-tok_json_unigram_check(const char *file, json_t *root, struct tok_model *m, struct tok_error *err)
+tok_json_unigram_check(
+	const char *file, const struct tok_json *root, struct tok_model *m, struct tok_error *err)
 {
 	struct tok_model_unigram *u = &m->unigram;
 
-	return tok_json_check(file, "model", json_object_get(root, "model"), model_rules,
+	return tok_json_check(file, "model", tok_json_get(root, "model"), model_rules,
 		       N(model_rules), err) &&
 	       read_normalizers(file, root, m, err) && read_pre_tokenizers(file, root, u, err) &&
 	       read_decoder(file, root, u, err) && check_first(file, root, m, err);
@@ -313,18 +317,18 @@ tok_json_unigram_check(const char *file, json_t *root, struct tok_model *m, stru
 
 /* Index the list of tokens by text. */
 static bool
-index_vocab(
-	const char *file, const json_t *list, struct tok_json_vocab *vocab, struct tok_error *err)
+index_vocab(const char *file, const struct tok_json *list, struct tok_json_vocab *vocab,
+	struct tok_error *err)
 {
-	const json_t *pair;
+	const struct tok_json *pair;
 	size_t id;
 
-	json_array_foreach (list, id, pair) {
-		const json_t *text = json_array_get(pair, 0);
-		const struct tok_json_entry e = {
-			json_string_value(text), (uint32_t)json_string_length(text), (uint32_t)id};
+	tok_json_array_foreach (list, id, pair) {
+		const struct tok_json *text = tok_json_at(pair, 0);
+		const struct tok_json_entry e = {tok_json_string_value(text),
+			(uint32_t)tok_json_string_length(text), (uint32_t)id};
 
-		if (e.len == 0 || json_array_size(pair) != 2)
+		if (e.len == 0 || tok_json_array_size(pair) != 2)
 			return tok_fail(err,
 				"%s: model.vocab[%zu]: expected a text that is not empty, and a score",
 				file, id);
@@ -381,29 +385,29 @@ put_added(const char *file, const struct tok_json_vocab *vocab, const struct tok
 }
 
 static bool
-read_options(
-	const char *file, const json_t *model, size_t n, struct tok_model *m, struct tok_error *err)
+read_options(const char *file, const struct tok_json *model, size_t n, struct tok_model *m,
+	struct tok_error *err)
 {
-	const json_t *unk = json_object_get(model, "unk_id");
+	const struct tok_json *unk = tok_json_get(model, "unk_id");
 
-	if (!json_is_integer(unk) || json_integer_value(unk) < 0 ||
-		(size_t)json_integer_value(unk) >= n)
+	if (!tok_json_is_integer(unk) || tok_json_integer_value(unk) < 0 ||
+		(size_t)tok_json_integer_value(unk) >= n)
 		return tok_fail(err,
 			"%s: model.unk_id is not an id of model.vocab: without one the reference "
 			"fails on unknown characters",
 			file);
 	m->unigram.n_pieces = (uint32_t)n;
-	m->unigram.unk = (uint32_t)json_integer_value(unk);
+	m->unigram.unk = (uint32_t)tok_json_integer_value(unk);
 	m->unigram.byte_fallback = is_on(model, "byte_fallback");
 	return true;
 }
 
 static bool
-read_tokens(const char *path, const struct tok_json_vocab *vocab,
+read_tokens(const struct tok_json_file *f, const struct tok_json_vocab *vocab,
 	const struct tok_json_added *added, size_t n_added, struct tok_model *m,
 	struct tok_error *err)
 {
-	const char *file = tok_shown_path(path);
+	const char *file = f->shown;
 	uint32_t n_ids = vocab->n;
 	size_t bytes = vocab->bytes;
 
@@ -422,27 +426,28 @@ read_tokens(const char *path, const struct tok_json_vocab *vocab,
 		return tok_fail(err, "%s: the unknown token has a blank: not implemented", file);
 	return put_added(file, vocab, added, n_added, m, err) &&
 	       tok_json_added_keep(added, n_added, m, err) &&
-	       tok_json_scores(path, m->unigram.score, vocab->n, err);
+	       tok_json_scores(file, f->text, m->unigram.score, vocab->n, err);
 }
 
 bool
-tok_json_unigram_read(const char *path, json_t *root, struct tok_json_added *added,
+tok_json_unigram_read(const struct tok_json_file *f, struct tok_json_added *added,
 	struct tok_model *m, struct tok_error *err)
 {
-	const char *file = tok_shown_path(path);
-	json_t *model = json_object_get(root, "model"), *list = json_object_get(model, "vocab");
-	const size_t n = json_array_size(list);
+	const char *file = f->shown;
+	const struct tok_json *model = tok_json_get(f->root, "model"),
+			      *list = tok_json_get(model, "vocab");
+	const size_t n = tok_json_array_size(list);
 	struct tok_json_vocab vocab = {0};
 	bool ok;
 
 	m->kind = TOK_KIND_UNIGRAM;
-	if (!json_is_array(list) || n == 0 || n > TOK_MAX_IDS)
+	if (!tok_json_is_array(list) || n == 0 || n > TOK_MAX_IDS)
 		return tok_fail(
 			err, "%s: model.vocab is not a list of 1 to %u tokens", file, TOK_MAX_IDS);
 	ok = index_vocab(file, list, &vocab, err) && read_options(file, model, n, m, err) &&
-	     tok_json_added_read(file, root, &vocab, added, err) &&
-	     read_tokens(path, &vocab, added,
-		     json_array_size(json_object_get(root, "added_tokens")), m, err);
+	     tok_json_added_read(file, f->root, &vocab, added, err) &&
+	     read_tokens(f, &vocab, added,
+		     tok_json_array_size(tok_json_get(f->root, "added_tokens")), m, err);
 	tok_json_vocab_free(&vocab);
 	return ok;
 }

@@ -8,10 +8,10 @@
 #define MARK_BYTES (sizeof(TOK_JSON_WORD_END) - 1)
 
 bool
-tok_json_has_word_ends(const json_t *root)
+tok_json_has_word_ends(const struct tok_json *root)
 {
-	const char *suffix = json_string_value(
-		json_object_get(json_object_get(root, "model"), "end_of_word_suffix"));
+	const char *suffix = tok_json_string_value(
+		tok_json_get(tok_json_get(root, "model"), "end_of_word_suffix"));
 
 	return suffix != NULL && suffix[0] != '\0';
 }
@@ -21,7 +21,7 @@ tok_json_has_word_ends(const json_t *root)
 
 bool
 tok_json_word_ends_pretok(
-	const char *file, json_t *root, struct tok_model *m, struct tok_error *err)
+	const char *file, const struct tok_json *root, struct tok_model *m, struct tok_error *err)
 {
 	if (!tok_json_pretok(file, root, m, err))
 		return false;

@@ -10,14 +10,14 @@
 #define TOK_JSON_WORD_END "</w>"
 
 /* Does the model have end_of_word_suffix? */
-bool tok_json_has_word_ends(const json_t *root);
+bool tok_json_has_word_ends(const struct tok_json *root);
 
 /*
  * The pretokenizer: Split that removes the gaps, then ByteLevel. The expression must be known: its
  * matches have no white space, and its gaps nothing else.
  */
 bool tok_json_word_ends_pretok(
-	const char *file, json_t *root, struct tok_model *m, struct tok_error *err);
+	const char *file, const struct tok_json *root, struct tok_model *m, struct tok_error *err);
 
 /* Rewrite the tokens and merges that were read. There is room for a merge of each byte. */
 bool tok_json_word_ends(const char *file, struct tok_model *m, struct tok_error *err);

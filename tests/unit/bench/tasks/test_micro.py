@@ -15,7 +15,7 @@ from bench.lab.cpus import CPUS
 from bench.programs import TOKD_MICRO
 from bench.sweep import box as boxes
 from bench.task import Context, Missing, WrongIds
-from bench.texts.packages import data_home
+from dpdk_tokd.fetch.packages import data_home
 
 ROOT = Path(__file__).resolve().parents[4]
 MS = 20

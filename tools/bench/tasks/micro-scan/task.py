@@ -11,9 +11,10 @@ import regex
 from bench.lab import micro
 from bench.programs import TOKD_MICRO
 from bench.task import Choice, Context, Missing, Number, Report, Value, WrongIds, need
-from bench.texts import fetch_corpus, fetch_vocab
-from bench.texts.packages import data_home
+from bench.texts import fetch_corpus
 from bench.texts.reference import GPT2_PATTERN
+from dpdk_tokd.fetch import vocabs
+from dpdk_tokd.fetch.packages import data_home
 
 HELP = (
     "One core scans the end of a corpus repeatedly. pretokens: starts of GPT-2's pretokens, by the "
@@ -65,7 +66,7 @@ def places(how: str, text: bytes) -> np.ndarray:
 
 def prepare(context: Context) -> State:
     need(TOKD_MICRO)
-    vocab = fetch_vocab.fetch("gpt2", data_home() / "vocab")
+    vocab = vocabs.fetch("gpt2", data_home() / "vocab")
     corpora = context.corpora or fetch_corpus.fetch(data_home() / "corpus")
     state = State(vocab, {}, {})
     for test in context.tests:

@@ -13,8 +13,9 @@ from bench.lab.cpus import CPUS, need_two_cpus
 from bench.lab.net import Veth, inside, namespace, veth
 from bench.programs import DPDK_TOKD, TOKD_CLIENT
 from bench.task import Context, Missing, Number, Report, Value, WrongIds, need
-from bench.texts import fetch_corpus, fetch_vocab, reference
-from bench.texts.packages import data_home
+from bench.texts import fetch_corpus, reference
+from dpdk_tokd.fetch import vocabs
+from dpdk_tokd.fetch.packages import data_home
 from dpdk_tokd.ops.telemetry import Telemetry
 
 IN_FLIGHT = 32
@@ -92,7 +93,7 @@ def _shares(folder: Path, clients: int, most: int, vocab: Path) -> list[Share]:
 def prepare(context: Context) -> State:
     need_two_cpus()
     need(DPDK_TOKD, TOKD_CLIENT)
-    vocab = fetch_vocab.fetch("gpt2", data_home() / "vocab")
+    vocab = vocabs.fetch("gpt2", data_home() / "vocab")
     kinds = {(test["clients"], test["characters"]) for test in context.tests}
     context.log("queues: the reference's ids")
     shares = {kind: _shares(context.folder, *kind, vocab) for kind in kinds}

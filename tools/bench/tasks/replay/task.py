@@ -12,9 +12,10 @@ from bench.lab.cpus import CPUS
 from bench.process import NotReady
 from bench.programs import DPDK_TOKD
 from bench.task import Context, Missing, Number, Report, Value, WrongIds, need
-from bench.texts import fetch_corpus, fetch_vocab, reference
-from bench.texts.packages import data_home
+from bench.texts import fetch_corpus, reference
 from dpdk_tokd import RingReader
+from dpdk_tokd.fetch import vocabs
+from dpdk_tokd.fetch.packages import data_home
 from dpdk_tokd.ops.telemetry import Telemetry
 
 HELP = (
@@ -54,7 +55,7 @@ class Raw:
 def prepare(context: Context) -> State:
     """Texts with ids, and captures of them; tiktoken must agree with tokenizers on a sample."""
     need(DPDK_TOKD)
-    vocab = fetch_vocab.fetch("gpt2", data_home() / "vocab")
+    vocab = vocabs.fetch("gpt2", data_home() / "vocab")
     corpora = fetch_corpus.fetch(data_home() / "corpus")
     texts, paths = {}, {}
     for size in sorted({test["bytes"] for test in context.tests}):

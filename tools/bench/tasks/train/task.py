@@ -17,7 +17,7 @@ from bench.process import ENDS_WITH_US
 from bench.programs import ROOT, TOK
 from bench.task import Choice, Context, Number, Report, Value, WrongIds, need
 from bench.texts import fetch_corpus
-from bench.texts.packages import data_home
+from dpdk_tokd.fetch.packages import data_home
 from tokenizers import normalizers
 
 HELP = (

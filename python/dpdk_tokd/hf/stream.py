@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ids one by one to text, as `tokenizers.decoders.DecodeStream` gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+_UNFINISHED = "\ufffd"
+
+
+class Decoding(Protocol):
+    def decode(self, ids: Sequence[int], skip_special_tokens: bool) -> str: ...
+
+
+@dataclass
+class DecodeStream:
+    """`ids`: those that came before, whose text is not given out.
+
+    Some ids are decoded again with those that follow, as blanks depend on what stands before.
+    """
+
+    ids: list[int] | None = None
+    skip_special_tokens: bool = False
+    _given: str = field(default="", init=False)  # text of the first _n_given of _held
+    _n_given: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self._held = list(self.ids or ())
+
+    def step(self, tokenizer: Decoding, id: int | Sequence[int]) -> str | None:
+        """The text that these ids add; None: it ends within a character, or there is none.
+
+        ValueError: with these ids the text before would be another.
+        """
+        if not self._given and self._held:
+            before = self._decoded(tokenizer)
+            if not before.endswith(_UNFINISHED):
+                self._given, self._n_given = before, len(self._held)
+        self._held += [id] if isinstance(id, int) else id
+        text = self._decoded(tokenizer)
+        if text.endswith(_UNFINISHED) or len(text.encode()) <= len(self._given.encode()):
+            return None
+        if not text.startswith(self._given):
+            raise ValueError(
+                f"id {self._held[-1]}: expected a text that begins with {self._given!r}, got {text!r}"
+            )
+        new = text[len(self._given) :]
+        self._held = self._held[self._n_given :]
+        self._n_given = len(self._held)
+        self._given = self._decoded(tokenizer)
+        return new
+
+    def _decoded(self, tokenizer: Decoding) -> str:
+        return tokenizer.decode(self._held, self.skip_special_tokens)

@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The interface of the package `tiktoken` over libtok."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from functools import cached_property, lru_cache
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, cast
+
+from ._native import libtok
+from .tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+Allowed = Literal["all"] | AbstractSet[str]
+Disallowed = Literal["all"] | Collection[str]
+
+# What comes back by decoding is the text (or its form C, as Qwen's own tokenizer has it).
+_NORMALIZERS = ("none", "nfc")
+
+
+class Encoding:
+    """What `tiktoken.Encoding` does, of a vocabulary of byte-level BPE. Made by `as_tiktoken`.
+
+    All added tokens are special tokens here, as in files for tiktoken. Several threads may use it.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, name: str) -> None:
+        self.name = name
+        self._tokenizer = tokenizer
+        added = [tokenizer.token(token["id"]) for token in tokenizer._added()]
+        ids = {token.decode(): tokenizer.token_to_id(token) for token in added}
+        self._special_tokens = tokenizer.special_tokens | {
+            token: id for token, id in ids.items() if id is not None
+        }
+        # What a text with a special token has somewhere: searched first, as most texts have none.
+        by_first = groupby(sorted(self._special_tokens), key=lambda token: token[0])
+        self._leads = [_common(list(tokens)) for _, tokens in by_first]
+
+    def __repr__(self) -> str:
+        return f"<Encoding {self.name!r}>"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Encoding, (self._tokenizer, self.name)
+
+    # ---- encoding ----
+
+    def encode_ordinary(self, text: str) -> list[int]:
+        """Ids of a text; special tokens in it are text."""
+        return cast(list[int], self._ordinary(text).tolist())
+
+    def encode(
+        self,
+        text: str,
+        *,
+        allowed_special: Allowed = frozenset(),
+        disallowed_special: Disallowed = "all",
+    ) -> list[int]:
+        """Ids of a text.
+
+        allowed_special: special tokens that are recognised. disallowed_special: those (by default
+        all others) that are a ValueError. The rest is text.
+        """
+        ids = self.encode_to_numpy(
+            text, allowed_special=allowed_special, disallowed_special=disallowed_special
+        )
+        return cast(list[int], ids.tolist())
+
+    def encode_to_numpy(
+        self,
+        text: str,
+        *,
+        allowed_special: Allowed = frozenset(),
+        disallowed_special: Disallowed = "all",
+    ) -> npt.NDArray[np.uint32]:
+        """As `encode`; ids as an array."""
+        ordinary = disallowed_special == "all" or not disallowed_special
+        if ordinary and not any(lead in text for lead in self._leads):
+            return self._ordinary(text)
+        allowed, disallowed = self._choice(allowed_special, disallowed_special)
+        if disallowed and (found := _any_of(disallowed).search(text)):
+            raise ValueError(
+                f"the text has the special token {found.group()!r}, which is not allowed: allow it "
+                f"by allowed_special={{{found.group()!r}}}, or take it as text by "
+                "disallowed_special=()"
+            )
+        return self._with_special(text, allowed)
+
+    def encode_ordinary_batch(
+        self, text: Iterable[str], *, num_threads: int = 8
+    ) -> list[list[int]]:
+        """As `encode_ordinary` of each."""
+        texts = list(map(_encodable, text))
+        batch = self._tokenizer.encode_batch(
+            texts,
+            add_special_tokens=False,
+            added_tokens="text",
+            threads=min(num_threads, libtok.THREADS_MAX),
+        )
+        return batch.tolist()
+
+    def encode_batch(
+        self,
+        text: Iterable[str],
+        *,
+        num_threads: int = 8,
+        allowed_special: Allowed = frozenset(),
+        disallowed_special: Disallowed = "all",
+    ) -> list[list[int]]:
+        """As `encode` of each."""
+        texts = list(text)
+        ordinary = disallowed_special == "all" or not disallowed_special
+        if ordinary and not any(lead in one for lead in self._leads for one in texts):
+            return self.encode_ordinary_batch(texts, num_threads=num_threads)
+        return [
+            self.encode(one, allowed_special=allowed_special, disallowed_special=disallowed_special)
+            for one in texts
+        ]
+
+    def encode_single_token(self, text_or_bytes: str | bytes) -> int:
+        """The id of a token, special ones included. KeyError: there is none."""
+        id = self._tokenizer.token_to_id(text_or_bytes)
+        if id is None:
+            raise KeyError(text_or_bytes)
+        return id
+
+    def _ordinary(self, text: str) -> npt.NDArray[np.uint32]:
+        if not isinstance(text, str):
+            raise TypeError(f"text: expected a str, got {type(text).__name__}")
+        try:
+            return self._tokenizer.encode(text, add_special_tokens=False, added_tokens="text")
+        except UnicodeEncodeError:
+            return self._ordinary(_repaired(text))
+
+    def _choice(
+        self, allowed: Allowed, disallowed: Disallowed
+    ) -> tuple[frozenset[str], frozenset[str]]:
+        special = self._special_tokens.keys()
+        may = frozenset(special if allowed == "all" else allowed)
+        return may, frozenset(special - may if disallowed == "all" else disallowed)
+
+    def _with_special(self, text: str, allowed: frozenset[str]) -> npt.NDArray[np.uint32]:
+        import numpy as np
+
+        parts, begin, at = [], 0, 0
+        special = _any_of(frozenset(self._special_tokens))
+        while found := special.search(text, at):
+            at = found.start() + 1
+            if found.group() in allowed:
+                parts.append(self._ordinary(text[begin : found.start()]))
+                parts.append(np.array([self._special_tokens[found.group()]], np.uint32))
+                begin = at = found.end()
+        return np.concatenate([*parts, self._ordinary(text[begin:])])
+
+    # ---- decoding ----
+
+    def decode_bytes(self, tokens: Sequence[int]) -> bytes:
+        """Bytes of ids. KeyError: an id is unknown."""
+        try:
+            return self._tokenizer.decode(tokens)
+        except ValueError as e:
+            raise KeyError(str(e)) from None
+
+    def decode(self, tokens: Sequence[int], errors: str = "replace") -> str:
+        """Text of ids; `errors`, as of `bytes.decode`, is for parts of characters."""
+        return self.decode_bytes(tokens).decode("utf-8", errors)
+
+    def decode_single_token_bytes(self, token: int) -> bytes:
+        """Bytes of one id. KeyError: it is unknown."""
+        return self._tokenizer.token(token)
+
+    def decode_tokens_bytes(self, tokens: Sequence[int]) -> list[bytes]:
+        """Bytes of each id."""
+        return [self._tokenizer.token(token) for token in tokens]
+
+    def decode_with_offsets(self, tokens: Sequence[int]) -> tuple[str, list[int]]:
+        """Text of ids, and the character with which each begins (of which it may be a part).
+        UnicodeDecodeError: the bytes are not UTF-8."""
+        offsets, n, parts = [], 0, self.decode_tokens_bytes(tokens)
+        for part in parts:
+            offsets.append(max(0, n - (0x80 <= part[0] < 0xC0)))
+            n += sum(not 0x80 <= byte < 0xC0 for byte in part)
+        return b"".join(parts).decode(), offsets
+
+    def decode_batch(
+        self, batch: Iterable[Sequence[int]], *, errors: str = "replace", num_threads: int = 8
+    ) -> list[str]:
+        """As `decode` of each; num_threads is not used."""
+        return [self.decode(tokens, errors) for tokens in batch]
+
+    def decode_bytes_batch(
+        self, batch: Iterable[Sequence[int]], *, num_threads: int = 8
+    ) -> list[bytes]:
+        """As `decode_bytes` of each; num_threads is not used."""
+        return [self.decode_bytes(tokens) for tokens in batch]
+
+    # ---- vocabulary ----
+
+    def token_byte_values(self) -> list[bytes]:
+        """The bytes of all tokens but special ones, sorted."""
+        special = set(self._special_tokens.values())
+        ids = (id for id in range(self.n_vocab) if id not in special)
+        return sorted(token for id in ids if (token := self._tokenizer.id_to_token(id)) is not None)
+
+    @property
+    def eot_token(self) -> int:
+        return self._special_tokens["<|endoftext|>"]
+
+    @cached_property
+    def special_tokens_set(self) -> set[str]:
+        return set(self._special_tokens)
+
+    def is_special_token(self, token: int) -> bool:
+        return token in self._special_tokens.values()
+
+    @property
+    def max_token_value(self) -> int:
+        return self._tokenizer.vocab_size - 1
+
+    @property
+    def n_vocab(self) -> int:
+        return self._tokenizer.vocab_size
+
+
+def _common(tokens: Sequence[str]) -> str:
+    """The longest beginning of sorted tokens."""
+    first, last = tokens[0], tokens[-1]
+    n = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
+    return first[:n]
+
+
+@lru_cache(maxsize=128)
+def _any_of(tokens: frozenset[str]) -> re.Pattern[str]:
+    longest_first = sorted(tokens, key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, longest_first)) or r"(?!)")
+
+
+def _encodable(text: str) -> str:
+    if not isinstance(text, str):
+        raise TypeError(f"text: expected a str, got {type(text).__name__}")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return _repaired(text)
+    return text
+
+
+def _repaired(text: str) -> str:
+    """Surrogate pairs as the characters they stand for, others as U+FFFD."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def as_tiktoken(tokenizer: Tokenizer, name: str | None = None) -> Encoding:
+    """A tokenizer with the interface of `tiktoken.Encoding`.
+
+    name: by default that of the vocabulary.
+    ValueError: tokens in a row are not the text, which that interface takes for granted.
+    """
+    info = tokenizer.info
+    if info.normalizer not in _NORMALIZERS:
+        raise ValueError(
+            f"{info.path}: expected a vocabulary of byte-level BPE, got one with the normalizer "
+            f"{info.normalizer}"
+        )
+    return Encoding(tokenizer, Path(info.name).stem if name is None else name)

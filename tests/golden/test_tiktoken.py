@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`dpdk_tokd.as_tiktoken` does what `tiktoken.Encoding` does."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+import texts
+from bench.texts import reference
+from test_families import FETCHED
+
+tiktoken = pytest.importorskip("tiktoken", reason="pip install tiktoken")
+dpdk_tokd = pytest.importorskip("dpdk_tokd", reason="pip install ./python")
+
+FILES = {"gpt2": "gpt2", "cl100k": "cl100k_base", "o200k": "o200k_base"}
+SURROGATES = ["\ud83d\ude00", "\ud83d", "\ude00"]
+
+
+@pytest.fixture(scope="module", params=FILES)
+def both(request):
+    name = FILES[request.param]
+    path = FETCHED / f"{name}.tiktoken"
+    if not path.exists():
+        pytest.skip(f"{path} is missing: run tools/fetch-vocab {request.param}")
+    tokenizer = dpdk_tokd.Tokenizer.load(str(path))
+    theirs = tiktoken.Encoding(
+        name,
+        pat_str=reference.PATTERNS[name],
+        mergeable_ranks=reference.read_ranks(path),
+        special_tokens=tokenizer.special_tokens,
+    )
+    return theirs, tokenizer.as_tiktoken()
+
+
+def of(encoding, ask: str, *arguments, **named):
+    """What a method returns, or the type of its exception."""
+    try:
+        return getattr(encoding, ask)(*arguments, **named)
+    except (ValueError, KeyError, TypeError) as e:
+        return type(e)
+
+
+def test_texts(both):
+    theirs, ours = both
+    special = sorted(theirs.special_tokens_set)
+    refused = 0
+    for seed in range(texts.some(30_000)):
+        rng = random.Random(seed)
+        pieces = [*special, special[0][:-1], special[-1][1:], *SURROGATES]
+        batch = [texts.from_pieces(rng, 40, pieces[: rng.choice((0, 0, None))]) for _ in range(3)]
+        some = set(rng.sample(special, rng.randint(0, len(special))))
+        named = {}
+        if rng.random() < 0.8:
+            named["allowed_special"] = rng.choice(("all", some, set()))
+        if rng.random() < 0.7:
+            named["disallowed_special"] = rng.choice(((), (), "all", some, {"the"}))
+        expected = of(theirs, "encode_batch", batch, **named)
+        assert of(ours, "encode_batch", batch, **named) == expected
+        refused += expected is ValueError
+        for text in batch:
+            ids = of(theirs, "encode", text, **named)
+            assert of(ours, "encode", text, **named) == ids
+            if ids is ValueError:
+                continue
+            assert ours.encode_to_numpy(text, **named).tolist() == ids
+            for ask in ("decode", "decode_bytes", "decode_tokens_bytes", "decode_with_offsets"):
+                cut = ids[rng.randrange(3) :]
+                assert of(ours, ask, cut) == of(theirs, ask, cut), ask
+        ordinary = theirs.encode_ordinary_batch(batch)
+        assert ours.encode_ordinary_batch(batch) == ordinary
+        assert [ours.encode_ordinary(text) for text in batch] == ordinary
+        assert ours.decode_batch(ordinary) == theirs.decode_batch(ordinary)
+        assert ours.decode_bytes_batch(ordinary) == theirs.decode_bytes_batch(ordinary)
+    assert refused > 0
+
+
+def test_vocabulary(both):
+    theirs, ours = both
+    for name in ("name", "n_vocab", "max_token_value", "eot_token", "special_tokens_set"):
+        assert getattr(ours, name) == getattr(theirs, name), name
+    assert repr(ours) == repr(theirs)
+    assert ours.token_byte_values() == theirs.token_byte_values()
+    for id in [*range(300), *range(theirs.n_vocab - 300, theirs.n_vocab + 2), 2**32 - 1]:
+        token = of(theirs, "decode_single_token_bytes", id)
+        assert of(ours, "decode_single_token_bytes", id) == token
+        assert of(ours, "decode", [id]) == of(theirs, "decode", [id])
+        assert ours.is_special_token(id) == theirs.is_special_token(id)
+        if token is not KeyError:
+            assert ours.encode_single_token(token) == theirs.encode_single_token(token) == id
+    for token in (" the", b" the", "no such token", b"\xff\xff\xff"):
+        assert of(ours, "encode_single_token", token) == of(theirs, "encode_single_token", token)
+    assert [of(e, "encode", 5) for e in both] == [TypeError] * 2
+    assert [of(e, "encode", b"bytes") for e in both] == [TypeError] * 2
+
+
+def test_a_refused_text_names_the_token(both):
+    with pytest.raises(ValueError, match=r"special token '<\|endoftext\|>'.*disallowed_special="):
+        both[1].encode("a <|endoftext|>")
+
+
+def test_vocabularies_with_a_normalizer_are_refused():
+    path = FETCHED / "bert-base-uncased.txt"
+    if not path.exists():
+        pytest.skip(f"{path} is missing: run tools/fetch-vocab bert")
+    with pytest.raises(ValueError, match="expected a vocabulary of byte-level BPE"):
+        dpdk_tokd.Tokenizer.load(str(path)).as_tiktoken()

@@ -19,8 +19,7 @@ model_that_finds(const struct tok_vocab *v)
 {
 	return v->pretok == TOK_PRETOK_SENTENCEPIECE && v->longest.node == NULL &&
 			       v->metaspace.prefix == TOK_PREFIX_NONE && !v->unigram.norm.on &&
-			       v->norm.n == 0 &&
-			       v->added[TOK_ADDED_NORMAL_SET].n == 0
+			       v->norm.n == 0 && v->added[TOK_ADDED_NORMAL_SET].n == 0
 		       ? v
 		       : NULL;
 }
@@ -187,8 +186,7 @@ const struct tok_stage tok_stage_nfd = {
 	{                                                                                          \
 		return tok_map_feed((struct tok_norm_sink){s, next, ids}, which, p, n, last);      \
 	}                                                                                          \
-	const struct tok_stage tok_stage_##name = {                                                \
-		.feed = feed_##name, .offsets = tok_offsets_none}
+	const struct tok_stage tok_stage_##name = {.feed = feed_##name, .offsets = tok_offsets_none}
 
 MAP_STAGE(map_0, 0);
 MAP_STAGE(map_1, 1);
@@ -263,10 +261,8 @@ strip_waits(const struct tok_stream *s)
 	return s->norm.n_white;
 }
 
-const struct tok_stage tok_stage_strip = {.open = open_strip,
-	.feed = feed_strip,
-	.waits = strip_waits,
-	.offsets = tok_offsets_none};
+const struct tok_stage tok_stage_strip = {
+	.open = open_strip, .feed = feed_strip, .waits = strip_waits, .offsets = tok_offsets_none};
 
 static void
 open_border(struct tok_stream *s)

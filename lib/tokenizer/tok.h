@@ -302,7 +302,7 @@ struct tok_norm_state {
 	uint8_t matched[TOK_LITERALS_MAX]; /* bytes of each text that came */
 	uint8_t run;			   /* enum tok_white_run */
 	uint8_t n_one, one[3];		   /* a character of white space that is held */
-	bool begun; /* a character other than white space has come */
+	bool begun;			   /* a character other than white space has come */
 	uint8_t side; /* of a border between words: enum tok_side of the last character */
 	uint16_t n_white;
 	uint8_t white[TOK_SPM_WHITE_MAX];

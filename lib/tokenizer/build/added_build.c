@@ -81,8 +81,7 @@ put(struct making *g, const struct list *l, const struct tok_model_added *t,
 				"are U+2581, which is none: not implemented",
 				t->id);
 		text[0] = ' ';
-		len = prefix + (uint32_t)tok_piece_bytes(
-				       (const char *)from, len, text + prefix);
+		len = prefix + (uint32_t)tok_piece_bytes((const char *)from, len, text + prefix);
 	} else if (m != NULL && v->unigram.norm.on) {
 		if (!tok_spm_normalize(v, from, len, text, TOK_ADDED_BYTES_MAX, &n) || n == 0)
 			return tok_fail(err, NO_FORM, t->id, TOK_ADDED_BYTES_MAX);

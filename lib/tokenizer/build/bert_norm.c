@@ -16,8 +16,9 @@
 #define HANGUL_LAST 0xd7a3u
 
 /* BertNormalizer's own list of CJK blocks (bert.rs, is_chinese_char). */
-const uint32_t tok_bert_cjk[TOK_BERT_CJK_BLOCKS][2] = {{0x3400, 0x4dbf}, {0x4e00, 0x9fff}, {0xf900, 0xfaff},
-	{0x20000, 0x2a6df}, {0x2a700, 0x2b81f}, {0x2b920, 0x2ceaf}, {0x2f800, 0x2fa1f}};
+const uint32_t tok_bert_cjk[TOK_BERT_CJK_BLOCKS][2] = {{0x3400, 0x4dbf}, {0x4e00, 0x9fff},
+	{0xf900, 0xfaff}, {0x20000, 0x2a6df}, {0x2a700, 0x2b81f}, {0x2b920, 0x2ceaf},
+	{0x2f800, 0x2fa1f}};
 
 /* Code points whose element may differ from the one before. Only these are computed. */
 struct fresh {
@@ -27,7 +28,7 @@ struct fresh {
 
 struct making {
 	const struct tok_model_bert *options;
-	bool punctuation; /* each is a word */
+	bool punctuation;      /* each is a word */
 	struct tok_spread cls; /* enum tok_bert_class */
 	uint32_t *low; /* pages: lower case by code point; in the first page every character maps to
 			  itself */

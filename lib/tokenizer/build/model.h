@@ -125,8 +125,8 @@ struct tok_model {
 	char *regex[TOK_SPLITS_MAX]; /* TOK_PRETOK_REGEX: applied in order; NULL: no more */
 	enum tok_behavior behavior[TOK_SPLITS_MAX];
 	struct tok_model_norm norm; /* before all others, which are BERT's and Unigram's */
-	uint32_t n_tokens; /* ids are below this */
-	uint32_t n_parts;  /* the last n_parts tokens are parts of characters and not real ids */
+	uint32_t n_tokens;	    /* ids are below this */
+	uint32_t n_parts; /* the last n_parts tokens are parts of characters and not real ids */
 	struct tok_metaspace metaspace;
 	struct tok_model_token *token;
 	uint8_t *bytes;

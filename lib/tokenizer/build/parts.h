@@ -61,8 +61,7 @@ void tok_stems_fill(struct tok_vocab *v);
 
 /* ---- the steps of a normalizer (steps/) ---- */
 
-bool tok_norm_build(
-	struct tok_vocab *v, const struct tok_model_norm *norm, struct tok_error *err);
+bool tok_norm_build(struct tok_vocab *v, const struct tok_model_norm *norm, struct tok_error *err);
 
 /* Fill in the fields of v->norm that follow from its tables, which are valid. */
 void tok_norm_sum(struct tok_vocab *v);

@@ -519,7 +519,8 @@ tok_vocab_build(struct tok_model *m, const char *name, const char *path, const s
 		return NULL;
 	}
 	if (m->greedy && m->word_end) {
-		tok_fail(err, "%s: algo \"greedy\" is not implemented with end_of_word_suffix", path);
+		tok_fail(err, "%s: algo \"greedy\" is not implemented with end_of_word_suffix",
+			path);
 		return NULL;
 	}
 	if (m->greedy) { /* every token is a word, nothing is merged */

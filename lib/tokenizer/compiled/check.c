@@ -68,7 +68,8 @@ tables_are_there(const struct tok_vocab *v)
 					(v->pretok == TOK_PRETOK_SENTENCEPIECE
 							? BIT(JOINS) | BIT(CUTS)
 							: BIT(STEP)) |
-					(v->unigram.norm.sentencepiece || v->word_end ? OF_TEXTS : 0));
+					(v->unigram.norm.sentencepiece || v->word_end ? OF_TEXTS
+										      : 0));
 	case TOK_KIND_WORDPIECE:
 		return take_option(&there, OF_NORMAL_SET) && take_option(&there, OF_WORDS) &&
 		       there == (OF_ALL | OF_WORDPIECE);
@@ -193,8 +194,8 @@ numbers_fit(const struct tok_vocab *v)
 		return false;
 	if (v->kind == TOK_KIND_WORDPIECE)
 		return (v->pretok == TOK_PRETOK_BERT || v->pretok == TOK_PRETOK_WHITE ||
-			       v->pretok == TOK_PRETOK_WORDS) && !metaspace &&
-		       !v->unigram.norm.sentencepiece && v->wordpiece.max_chars > 0 &&
+			       v->pretok == TOK_PRETOK_WORDS) &&
+		       !metaspace && !v->unigram.norm.sentencepiece && v->wordpiece.max_chars > 0 &&
 		       v->wordpiece.max_chars <= TOK_WORD_MAX && v->wordpiece.unk < v->info.n_ids;
 	if (v->kind == TOK_KIND_UNIGRAM)
 		return v->pretok == TOK_PRETOK_NONE && !metaspace &&

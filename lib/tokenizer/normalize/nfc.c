@@ -213,8 +213,7 @@ static bool
 take(struct tok_nfc *n, const uint32_t *part, uint32_t n_parts)
 {
 	for (uint32_t i = 0; i < n_parts; i++) {
-		if (part[i] >> TOK_NFC_CP_BITS == 0 && i > 0 && !n->decompose &&
-			absorb(n, part[i]))
+		if (part[i] >> TOK_NFC_CP_BITS == 0 && i > 0 && !n->decompose && absorb(n, part[i]))
 			continue;
 		if (part[i] >> TOK_NFC_CP_BITS != 0 && n->n == 0)
 			n->held[n->n++] = NO_STARTER;

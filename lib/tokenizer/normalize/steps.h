@@ -21,6 +21,5 @@ enum tok_error_code tok_literal_feed(
 /* Not of a normalizer: a blank is put where word characters meet others. */
 enum tok_error_code tok_border_feed(struct tok_norm_sink k, const uint8_t *p, size_t n, bool last);
 
-enum tok_error_code tok_squeeze_feed(
-	struct tok_norm_sink k, const uint8_t *p, size_t n, bool last);
+enum tok_error_code tok_squeeze_feed(struct tok_norm_sink k, const uint8_t *p, size_t n, bool last);
 enum tok_error_code tok_strip_feed(struct tok_norm_sink k, const uint8_t *p, size_t n, bool last);

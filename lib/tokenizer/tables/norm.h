@@ -73,7 +73,7 @@ struct tok_norm {
 	uint32_t *element; /* pages; equal ones are stored once */
 	uint8_t *text;
 	struct tok_literal *literal;
-	uint32_t n;		     /* steps */
+	uint32_t n; /* steps */
 	/* of the only step of a kind: set by tok_norm_sum */
 	uint8_t squeeze, sides;
 };

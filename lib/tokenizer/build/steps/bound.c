@@ -189,9 +189,9 @@ tok_norm_bound(struct tok_vocab *v)
 	if (v->norm.n > 0 && !form_c) { /* form C stays below the least bound */
 		/* A text behind each added token in normalized text may get a blank in front. */
 		const uint32_t most = tok_norm_ids_per_byte(v), several = v->unigram.norm.several;
-		const uint32_t all = (several > 1 ? most * several : most) +
-				     (v->kind == TOK_KIND_UNIGRAM &&
-					     v->unigram.prefix == TOK_PREFIX_EACH);
+		const uint32_t all =
+			(several > 1 ? most * several : most) +
+			(v->kind == TOK_KIND_UNIGRAM && v->unigram.prefix == TOK_PREFIX_EACH);
 
 		v->ids_per_byte = all > v->ids_per_byte ? all : v->ids_per_byte;
 	}

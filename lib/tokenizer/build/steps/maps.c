@@ -12,10 +12,10 @@
 #define PARTS_MAX 64u /* code points that one becomes */
 
 struct making {
-	struct tok_spread bert;		       /* enum tok_bert_class */
-	struct tok_page_set elements;	       /* of all maps */
+	struct tok_spread bert;			/* enum tok_bert_class */
+	struct tok_page_set elements;		/* of all maps */
 	uint64_t changed[TOK_CODE_POINTS / 64]; /* by the map that is being made */
-	uint16_t *page;			       /* of all maps */
+	uint16_t *page;				/* of all maps */
 	uint8_t *text;
 	size_t n_text, room;
 };

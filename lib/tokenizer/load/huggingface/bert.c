@@ -79,7 +79,8 @@ any_normalized(const struct tok_json *root)
  * them; then it is steps, as other normalizers are.
  */
 static bool
-read_normalizer(const char *file, const struct tok_json *root, struct tok_model *m, struct tok_error *err)
+read_normalizer(
+	const char *file, const struct tok_json *root, struct tok_model *m, struct tok_error *err)
 {
 	const struct tok_json *normalizer = tok_json_get(root, "normalizer");
 	const struct tok_json *strip = tok_json_get(normalizer, "strip_accents");
@@ -100,11 +101,12 @@ read_normalizer(const char *file, const struct tok_json *root, struct tok_model 
 }
 
 static bool
-read_pre_tokenizer(const char *file, const struct tok_json *root, struct tok_model *m, struct tok_error *err)
+read_pre_tokenizer(
+	const char *file, const struct tok_json *root, struct tok_model *m, struct tok_error *err)
 {
 	const struct tok_json *pre_tokenizer = tok_json_get(root, "pre_tokenizer");
 
-	m->pretok = tok_json_is_type(pre_tokenizer, "Whitespace")	  ? TOK_PRETOK_WORDS
+	m->pretok = tok_json_is_type(pre_tokenizer, "Whitespace")	 ? TOK_PRETOK_WORDS
 		    : tok_json_is_type(pre_tokenizer, "WhitespaceSplit") ? TOK_PRETOK_WHITE
 									 : TOK_PRETOK_BERT;
 	return tok_json_check(file, "pre_tokenizer", pre_tokenizer, pre_tokenizer_rules,
@@ -125,16 +127,17 @@ check_decoder(const char *file, const struct tok_json *root, struct tok_error *e
 }
 
 bool
-tok_json_bert_check(const char *file, const struct tok_json *root, struct tok_model *m, struct tok_error *err)
+tok_json_bert_check(
+	const char *file, const struct tok_json *root, struct tok_model *m, struct tok_error *err)
 {
 	const struct tok_json *model = tok_json_get(root, "model");
 
 	return read_normalizer(file, root, m, err) && read_pre_tokenizer(file, root, m, err) &&
 	       check_decoder(file, root, err) &&
-	       (is_words(root) ? tok_json_check(file, "model", model, words_rules, N(words_rules),
-					 err)
-			       : tok_json_check(file, "model", model, model_rules, N(model_rules),
-					 err));
+	       (is_words(root) ? tok_json_check(
+					 file, "model", model, words_rules, N(words_rules), err)
+			       : tok_json_check(
+					 file, "model", model, model_rules, N(model_rules), err));
 }
 
 static bool
@@ -149,7 +152,7 @@ read_options(const char *file, const struct tok_json *root, const struct tok_jso
 
 	m->bert.whole = is_words(root);
 	if (!m->bert.whole && (!tok_json_is_integer(max) || tok_json_integer_value(max) < 1 ||
-		tok_json_integer_value(max) > TOK_WORD_MAX))
+				      tok_json_integer_value(max) > TOK_WORD_MAX))
 		return tok_fail(err,
 			"%s: model.max_input_chars_per_word: expected a number from 1 to %u "
 			"(BERT's is 100)",

@@ -58,7 +58,8 @@ add(const char *file, const char *what, struct tok_model_norm *norm, enum tok_no
 	uint32_t most, struct tok_error *err)
 {
 	if (count(norm, kind) == most || norm->n == TOK_NORMS_MAX) {
-		tok_fail(err, "%s: %s is one too many of its kind: not implemented (implemented: %u)",
+		tok_fail(err,
+			"%s: %s is one too many of its kind: not implemented (implemented: %u)",
 			file, what, most);
 		return NULL;
 	}
@@ -81,28 +82,28 @@ add_op(const char *file, const char *what, struct tok_model_norm *norm, struct t
 }
 
 static bool
-add_kind(const char *file, const char *what, struct tok_model_norm *norm,
-	enum tok_map_op_kind kind, struct tok_error *err)
+add_kind(const char *file, const char *what, struct tok_model_norm *norm, enum tok_map_op_kind kind,
+	struct tok_error *err)
 {
 	return add_op(file, what, norm, (struct tok_map_op){.kind = kind}, err);
 }
 
 static bool
-add_form(const char *file, const char *what, struct tok_model_norm *norm, bool compose,
-	bool compat, struct tok_error *err)
+add_form(const char *file, const char *what, struct tok_model_norm *norm, bool compose, bool compat,
+	struct tok_error *err)
 {
 	const uint32_t forms = count(norm, TOK_NORM_FORM_C) + count(norm, TOK_NORM_FORM_D);
 
 	if (forms > 0)
-		return tok_fail(err, "%s: %s: a second normalization form is not implemented", file,
-			what);
+		return tok_fail(
+			err, "%s: %s: a second normalization form is not implemented", file, what);
 	return (!compat || add_kind(file, what, norm, TOK_OP_COMPAT, err)) &&
 	       add(file, what, norm, compose ? TOK_NORM_FORM_C : TOK_NORM_FORM_D, 1, err) != NULL;
 }
 
 static bool
-add_strip(const char *file, const char *what, const struct tok_json *strip, struct tok_model_norm *norm,
-	struct tok_error *err)
+add_strip(const char *file, const char *what, const struct tok_json *strip,
+	struct tok_model_norm *norm, struct tok_error *err)
 {
 	const uint32_t sides = (is_on(strip, "strip_left") ? TOK_STRIP_LEFT : 0) |
 			       (is_on(strip, "strip_right") ? TOK_STRIP_RIGHT : 0);
@@ -119,8 +120,8 @@ add_strip(const char *file, const char *what, const struct tok_json *strip, stru
 }
 
 static bool
-add_bert(const char *file, const char *what, const struct tok_json *bert, struct tok_model_norm *norm,
-	struct tok_error *err)
+add_bert(const char *file, const char *what, const struct tok_json *bert,
+	struct tok_model_norm *norm, struct tok_error *err)
 {
 	const bool lower = is_on(bert, "lowercase");
 	const struct tok_json *strip = tok_json_get(bert, "strip_accents");
@@ -201,8 +202,8 @@ add_text(const char *file, const char *what, const char *text, const char *conte
 }
 
 static bool
-add_replace(const char *file, const char *what, const struct tok_json *replace, struct tok_model_norm *norm,
-	struct tok_error *err)
+add_replace(const char *file, const char *what, const struct tok_json *replace,
+	struct tok_model_norm *norm, struct tok_error *err)
 {
 	const struct tok_json *pattern = tok_json_get(replace, "pattern");
 	const char *regex = tok_json_string_value(tok_json_get(pattern, "Regex"));
@@ -211,7 +212,8 @@ add_replace(const char *file, const char *what, const struct tok_json *replace, 
 
 	if (!tok_json_check(file, what, replace, replace_rules, N(replace_rules), err))
 		return false;
-	if ((regex == NULL) == (text == NULL) || content == NULL || tok_json_object_size(pattern) != 1)
+	if ((regex == NULL) == (text == NULL) || content == NULL ||
+		tok_json_object_size(pattern) != 1)
 		return tok_fail(err, "%s: %s: expected a pattern, Regex or String, and a content",
 			file, what);
 	/* A line end is written as it is, or escaped. */
@@ -224,8 +226,8 @@ add_replace(const char *file, const char *what, const struct tok_json *replace, 
 /* ---- all ---- */
 
 static bool
-add_sequence(const char *file, const char *what, const struct tok_json *sequence, struct tok_model_norm *norm,
-	struct tok_error *err)
+add_sequence(const char *file, const char *what, const struct tok_json *sequence,
+	struct tok_model_norm *norm, struct tok_error *err)
 {
 	const struct tok_json *list = tok_json_get(sequence, "normalizers");
 	char part[120];
@@ -248,8 +250,8 @@ add_sequence(const char *file, const char *what, const struct tok_json *sequence
 }
 
 bool
-tok_json_step(const char *file, const char *what, const struct tok_json *normalizer, struct tok_model_norm *norm,
-	struct tok_error *err)
+tok_json_step(const char *file, const char *what, const struct tok_json *normalizer,
+	struct tok_model_norm *norm, struct tok_error *err)
 {
 	static const struct {
 		const char *type;

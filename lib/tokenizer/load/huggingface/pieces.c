@@ -106,7 +106,8 @@ check_replace(
 }
 
 static bool
-read_normalizer(const char *file, const struct tok_json *root, struct tok_model *m, struct tok_error *err)
+read_normalizer(
+	const char *file, const struct tok_json *root, struct tok_model *m, struct tok_error *err)
 {
 	const struct tok_json *normalizer = tok_json_get(root, "normalizer"), *list;
 	struct tok_metaspace *meta = &m->metaspace;
@@ -221,8 +222,7 @@ tok_json_pieces(
 	const char *file, const struct tok_json *root, struct tok_model *m, struct tok_error *err)
 {
 	m->pretok = TOK_PRETOK_SENTENCEPIECE;
-	return read_normalizer(file, root, m, err) &&
-	       read_pretok(file, root, &m->metaspace, err) &&
+	return read_normalizer(file, root, m, err) && read_pretok(file, root, &m->metaspace, err) &&
 	       read_decoder(file, root, &m->metaspace, err) &&
 	       tok_json_check(file, "model", tok_json_get(root, "model"), model_rules,
 		       N(model_rules), err);

@@ -66,14 +66,15 @@ check_components(const char *file, const struct tok_json *root, struct tok_error
 	/* Without a decoder the reference would join tokens by blanks, as byte-level letters. */
 	return tok_json_check_component(file, "decoder", decoder, "ByteLevel", decoder_rules,
 		       N(decoder_rules), err) &&
-	       (tok_json_has_word_ends(root)
-			       ? tok_json_check(file, "model", model, words_rules, N(words_rules), err)
-			       : tok_json_check(file, "model", model, model_rules, N(model_rules),
-					 err));
+	       (tok_json_has_word_ends(root) ? tok_json_check(file, "model", model, words_rules,
+						       N(words_rules), err)
+					     : tok_json_check(file, "model", model, model_rules,
+						       N(model_rules), err));
 }
 
 static bool
-read_steps(const char *file, const struct tok_json *root, struct tok_model *m, struct tok_error *err)
+read_steps(
+	const char *file, const struct tok_json *root, struct tok_model *m, struct tok_error *err)
 {
 	const struct tok_json *normalizer = tok_json_get(root, "normalizer");
 
@@ -174,7 +175,8 @@ read_model(const struct tok_json_file *f, const struct tok_json_vocab *vocab,
 		       most_merges(f->merges, f->merges_end) + 256, m, err) &&
 	       tok_json_added_keep(added, n, m, err) &&
 	       (m->pretok != TOK_PRETOK_SENTENCEPIECE || tok_piece_characters(m, f->shown, err)) &&
-	       read_merges(f, vocab, m, err) && (!m->word_end || tok_json_word_ends(f->shown, m, err));
+	       read_merges(f, vocab, m, err) &&
+	       (!m->word_end || tok_json_word_ends(f->shown, m, err));
 }
 
 /* Read a model whose vocabulary is an object. */
@@ -230,11 +232,9 @@ load(const struct tok_json_file *f, struct tok_model *m, struct tok_error *err)
 	else if (unigram)
 		ok = tok_json_unigram_check(file, root, m, err);
 	else
-		ok = check_components(file, root, err) &&
-		     read_steps(file, root, m, err) &&
-		     (tok_json_has_word_ends(root)
-				     ? tok_json_word_ends_pretok(file, root, m, err)
-				     : tok_json_pretok(file, root, m, err));
+		ok = check_components(file, root, err) && read_steps(file, root, m, err) &&
+		     (tok_json_has_word_ends(root) ? tok_json_word_ends_pretok(file, root, m, err)
+						   : tok_json_pretok(file, root, m, err));
 	if (ok && !tok_json_is_absent(list) && !tok_json_is_array(list))
 		ok = tok_fail(err, "%s: added_tokens is not a list", file);
 	if (ok) {

@@ -177,7 +177,8 @@ is_spm(const struct tok_json *list, size_t from)
 
 /* The last ones are sentencepiece's normalizer, as many as it takes; those before are steps. */
 static bool
-read_normalizers(const char *file, const struct tok_json *root, struct tok_model *m, struct tok_error *err)
+read_normalizers(
+	const char *file, const struct tok_json *root, struct tok_model *m, struct tok_error *err)
 {
 	const struct tok_json *normalizer = tok_json_get(root, "normalizer");
 	const struct tok_json *list;
@@ -276,8 +277,8 @@ read_decoder(const char *file, const struct tok_json *root, struct tok_model_uni
  * change that.
  */
 static bool
-check_first(
-	const char *file, const struct tok_json *root, const struct tok_model *m, struct tok_error *err)
+check_first(const char *file, const struct tok_json *root, const struct tok_model *m,
+	struct tok_error *err)
 {
 	const struct tok_model_unigram *u = &m->unigram;
 	const struct tok_json *added = tok_json_get(root, "added_tokens");

@@ -81,8 +81,7 @@ tok_json_word_ends(const char *file, struct tok_model *m, struct tok_error *err)
 				"end_of_word_suffix needs all 256, with and without it",
 				file, byte,
 				plain[byte] == TOK_NO_TOKEN ? "inside a word" : "that ends a word");
-		m->merge[byte] = (struct tok_model_merge){
-			plain[byte], plain[' '], marked[byte], 0};
+		m->merge[byte] = (struct tok_model_merge){plain[byte], plain[' '], marked[byte], 0};
 	}
 	for (uint32_t i = 0; i < m->n_merges; i++)
 		m->merge[i].rank = i;

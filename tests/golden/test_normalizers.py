@@ -24,7 +24,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 TOK = REPOSITORY / os.environ.get("TOKD_BUILD", "build") / "app/tok"
 made = tokenizers.normalizers
 REGEX = tokenizers.Regex
-ADDED = ["ÄB c", "Ⅷ", "x  y", "``"]
+ADDED = ("ÄB c", "Ⅷ", "x  y", "``")
 
 NORMALIZERS = {
     "NFD": made.NFD(),
@@ -60,7 +60,7 @@ NORMALIZERS = {
 
 @pytest.fixture
 def saved(tmp_path):
-    def save(normalizer, added: list[str] = []):
+    def save(normalizer, added: tuple[str, ...] = ()):
         alphabet = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
         vocab = {char: i for i, char in enumerate(alphabet)}
         model = tokenizers.Tokenizer(tokenizers.models.BPE(vocab, []))
@@ -143,7 +143,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize("normalizer, error", REFUSED)
+@pytest.mark.parametrize(("normalizer", "error"), REFUSED)
 def test_refused(normalizer, error, saved):
     path, _ = saved(made.NFC())
     path.write_text(json.dumps(json.loads(path.read_text()) | {"normalizer": normalizer}))

@@ -72,6 +72,6 @@ setup(
             "text/texts text/lists text/words text/dlpack text/utf8_portable text/utf8_avx512",
             "tokenizer",
         ),
-        extension("libtokd client ring", "client", "reader"),
+        extension("libtokd client ring", "client", "crc32c", "reader"),
     ],
 )

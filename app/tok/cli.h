@@ -36,12 +36,13 @@ extern const struct opt_program tok_info_command, tok_check_command, tok_compile
 		"pretokens; a .tokv has one of them"}
 /* The field is an enum cli_added. */
 #define CLI_ADDED(type)                                                                            \
-	{"added-tokens", "text|plain|all", OPT_CHOICE, OPT_FIELD(type, added), 0, 0, "plain",      \
-		"added tokens to recognise in the text; text: none, as the appliance; plain: "     \
-		"those that are not special; all: special tokens, too, for trusted text only"}
+	{"added-tokens", "none|not-special|all", OPT_CHOICE, OPT_FIELD(type, added), 0, 0,         \
+		"not-special",                                                                     \
+		"added tokens to recognise in the text; none: as the appliance; all: special "     \
+		"tokens, too, for trusted text only"}
 /* clang-format on */
 
-enum cli_added { CLI_ADDED_TEXT, CLI_ADDED_PLAIN, CLI_ADDED_ALL };
+enum cli_added { CLI_ADDED_NONE, CLI_ADDED_NOT_SPECIAL, CLI_ADDED_ALL };
 
 /* enum tok_flags of an option's value. */
 uint32_t cli_added_flags(enum cli_added added);

@@ -27,7 +27,7 @@ cli_error(int code, const char *fmt, ...)
 uint32_t
 cli_added_flags(enum cli_added added)
 {
-	return added == CLI_ADDED_TEXT	? TOK_ADDED_AS_TEXT
+	return added == CLI_ADDED_NONE	? TOK_ADDED_AS_TEXT
 	       : added == CLI_ADDED_ALL ? TOK_SPECIAL
 					: 0u;
 }

@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "crc32c.h"
+#include <crc32c.h>
 #include "engine.h"
 
 /*
@@ -87,7 +87,7 @@ engine_ids_take(struct slot *s, const struct tokd_rep *rep, const void *ids)
 	}
 	store(s, rep, s->have, ids);
 	end = reach(s, end);
-	s->ids_crc = client_crc32c(s->ids_crc, s->r->ids + s->have, (size_t)4 * (end - s->have));
+	s->ids_crc = tokd_crc32c(s->ids_crc, s->r->ids + s->have, (size_t)4 * (end - s->have));
 	s->have = end;
 	return true;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Chooses which packets to send: lost ones before new ones, text before requests for ids. */
-#include "crc32c.h"
+#include <crc32c.h>
 #include "engine.h"
 
 static void
@@ -111,7 +111,7 @@ build(struct tokd_engine *e, struct slot *s, uint32_t packet, struct tokd_packet
 	p->req.offset = offset;
 	p->req.length = p->len;
 	if (!again) {
-		s->text_crc = client_crc32c(s->text_crc, p->text, p->len);
+		s->text_crc = tokd_crc32c(s->text_crc, p->text, p->len);
 		s->next++;
 	}
 	p->req.text_crc = last ? s->text_crc : 0;

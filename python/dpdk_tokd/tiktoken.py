@@ -100,7 +100,7 @@ class Encoding:
         batch = self._tokenizer.encode_batch(
             texts,
             add_special_tokens=False,
-            added_tokens="text",
+            tokens_in_text="none",
             threads=min(num_threads, libtok.THREADS_MAX),
         )
         return batch.tolist()
@@ -134,7 +134,7 @@ class Encoding:
         if not isinstance(text, str):
             raise TypeError(f"text: expected a str, got {type(text).__name__}")
         try:
-            return self._tokenizer.encode(text, add_special_tokens=False, added_tokens="text")
+            return self._tokenizer.encode(text, add_special_tokens=False, tokens_in_text="none")
         except UnicodeEncodeError:
             return self._ordinary(_repaired(text))
 
@@ -163,7 +163,7 @@ class Encoding:
     def decode_bytes(self, tokens: Sequence[int]) -> bytes:
         """Bytes of ids. KeyError: an id is unknown."""
         try:
-            return self._tokenizer.decode(tokens)
+            return self._tokenizer.decode_bytes(tokens)
         except ValueError as e:
             raise KeyError(str(e)) from None
 

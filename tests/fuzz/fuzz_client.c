@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "crc32c.h"
+#include <crc32c.h>
 #include "engine.h"
 #include "fuzz.h"
 
@@ -200,7 +200,7 @@ answer(struct input *in)
 	if (rep->ack == packets) {
 		rep->flags |= TOKD_F_DONE;
 		for (uint32_t i = 0; i < len; i++)
-			rep->ids_crc = client_crc32c(rep->ids_crc, &(uint32_t){bytes[i]}, 4);
+			rep->ids_crc = tokd_crc32c(rep->ids_crc, &(uint32_t){bytes[i]}, 4);
 	}
 	if (how & 4) {
 		rep->first = rep->total == 0 ? 0 : (uint32_t)input_take(in, 2) % rep->total;

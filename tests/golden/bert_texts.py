@@ -74,7 +74,7 @@ def pieces(data: bytes, rng: random.Random) -> list[bytes]:
 
 
 def streamed(tok, parts: list[bytes]) -> list[int]:
-    stream, ids = tok.stream(add_special_tokens=False), []
+    stream, ids = tok.stream(add_special_tokens=False, tokens_in_text="not-special"), []
     for part in parts:
         ids += stream.feed(part).tolist()
     return ids + stream.finish().tolist()

@@ -12,7 +12,7 @@ dpdk_tokd = pytest.importorskip("dpdk_tokd", reason="pip install ./python")
 
 @pytest.fixture(scope="module")
 def reference(gpt2, gpt2_reference):
-    ids = {gpt2.decode([i]): i for i in range(gpt2.vocab_size) if i != 50256}
+    ids = {gpt2.decode_bytes([i]): i for i in range(gpt2.vocab_size) if i != 50256}
     longest = max(map(len, ids))
     letters = {c: b for b, c in byte_letters()}
 
@@ -47,7 +47,7 @@ def test_it_differs_from_merging_and_decodes_the_same(gpt2, gpt2_file):
     assert greedy.info.checksum != gpt2.info.checksum
     text = b"the ambiguities of undesirable antidisestablishmentarianism"
     assert greedy.encode(text).tolist() != gpt2.encode(text).tolist()
-    assert greedy.decode(greedy.encode(text)) == text
+    assert greedy.decode_bytes(greedy.encode(text)) == text
 
 
 def test_an_id_waits_only_while_a_longer_token_may_come(gpt2_file):

@@ -16,6 +16,7 @@ from test_families import FETCHED, SHARED, tokenizers
 
 hf = pytest.importorskip("dpdk_tokd.hf", reason="pip install ./python")
 
+FAMILIES = ["gpt2", "cl100k", "llama3", "qwen3", "deepseek", "gemma3", "bert", "t5", "umt5", "xlmr"]
 FIELDS = [
     "ids",
     "type_ids",
@@ -29,7 +30,7 @@ FIELDS = [
 ]
 
 
-@pytest.fixture(scope="module", params=["gpt2", "bert", "llama3", "gemma3", "t5", "xlmr"])
+@pytest.fixture(scope="module", params=FAMILIES)
 def both(request):
     path, packed = FETCHED / f"{request.param}.json", SHARED / f"{request.param}.json.xz"
     if not path.exists() and not packed.exists():
@@ -144,6 +145,11 @@ def test_vocabulary(both):
     assert ours.token_to_id("no such token") is theirs.token_to_id("no such token") is None
     for name in ("normalizer", "pre_tokenizer", "post_processor", "decoder"):
         assert str(getattr(ours, name)) == str(getattr(theirs, name))
+
+
+def test_an_unknown_piece_is_spelled_as_in_the_text(both):
+    text = "Hello, naïve world 😀 \U0001fae8"  # which no normalizer changes
+    assert both[1].encode(text).tokens == both[0].encode(text).tokens
 
 
 def test_questions(both):

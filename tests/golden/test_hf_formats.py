@@ -82,13 +82,14 @@ def test_sentencepiece_has_no_document(name):
     encoding = ours.encode(text, "and more")
     first = tokenizer.encode(text).tolist()
     assert encoding.ids[: len(first)] == first
-    assert ours.decode(first) == tokenizer.decode(first).decode()
+    assert ours.decode(first) == tokenizer.decode(first)
     assert [ours.token_to_id(token) for token in encoding.tokens] == encoding.ids
     if tokenizer.info.normalizer == "sentencepiece":
         with pytest.raises(ValueError, match="offsets of this text cannot be told"):
             encoding.offsets  # noqa: B018
     else:
         assert text[slice(*encoding.offsets[0])] == "Hello"
+    assert pickle.loads(pickle.dumps(ours)).encode(text).ids == ours.encode(text).ids
     for ask in (ours.to_str, lambda: ours.add_tokens(["new"]), lambda: ours.normalizer):
         with pytest.raises(ValueError, match="no exact equivalent of a SentencePiece model"):
             ask()

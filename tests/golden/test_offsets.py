@@ -57,7 +57,7 @@ class Pair:
         document = document | {"post_processor": template, "truncation": None, "padding": None}
         path.write_text(json.dumps(document))
         self.reference = tokenizers.Tokenizer.from_file(str(path))
-        self.reference.encode_special_tokens = policy == "plain"
+        self.reference.encode_special_tokens = policy == "not-special"
         self.tokenizer = dpdk_tokd.Tokenizer.load(str(path))
         self.policy = policy
         self.composes = '"NFC"' in json.dumps(document["normalizer"])
@@ -75,7 +75,7 @@ class Pair:
         return encoding.ids, [(starts[a], starts[b]) for a, b in encoding.offsets]
 
     def got(self, text: str) -> tuple[list[int], Ranges]:
-        ids, ranges = self.tokenizer.encode(text, added_tokens=self.policy, return_offsets=True)
+        ids, ranges = self.tokenizer.encode(text, tokens_in_text=self.policy, return_offsets=True)
         return ids.tolist(), [(a, b) for a, b in ranges.tolist()]
 
     def rounded(self, text: str, ranges: Ranges) -> Ranges:
@@ -146,11 +146,11 @@ TEMPLATE = {
 def test_gpt2(form_c, template, gpt2_reference, tmp_path) -> None:
     document = json.loads(gpt2_reference.to_str())
     document["normalizer"] = {"type": "NFC"} if form_c else None
-    pair = Pair(document, tmp_path / "tokenizer.json", "plain", template)
+    pair = Pair(document, tmp_path / "tokenizer.json", "not-special", template)
     pair.hold_all([*PIECES, *COMPOSED, *names_of(document)])
 
 
-@pytest.mark.parametrize("policy", ["plain", "all"])
+@pytest.mark.parametrize("policy", ["not-special", "all"])
 @pytest.mark.parametrize("name", ["llama3", "qwen3"])
 def test_a_tokenizer_json(name, policy, tmp_path) -> None:
     document = json.loads(unpacked(f"{name}.json", tmp_path).read_text())
@@ -158,7 +158,7 @@ def test_a_tokenizer_json(name, policy, tmp_path) -> None:
     pair.hold_all([*PIECES, *COMPOSED, *names_of(document)])
 
 
-@pytest.mark.parametrize("policy", ["plain", "all"])
+@pytest.mark.parametrize("policy", ["not-special", "all"])
 def test_deepseek(policy, tmp_path) -> None:
     path = FETCHED / "deepseek.json"
     if not path.is_file():
@@ -169,7 +169,7 @@ def test_deepseek(policy, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("template", [None, TEMPLATE], ids=["alone", "template"])
-@pytest.mark.parametrize("policy", ["plain", "all"])
+@pytest.mark.parametrize("policy", ["not-special", "all"])
 def test_bert_uncased(policy, template, tmp_path) -> None:
     packed = SHARED / "bert.json.xz"
     if packed.is_file():
@@ -196,7 +196,7 @@ def test_random_added_tokens(form_c, gpt2_reference, tmp_path) -> None:
         if any(token.rstrip for token in tokens):
             tokens = [token for token in tokens if token.content[0] not in " \n"]
         made.add_tokens(tokens)
-        pair = Pair(json.loads(made.to_str()), tmp_path / "tokenizer.json", "plain")
+        pair = Pair(json.loads(made.to_str()), tmp_path / "tokenizer.json", "not-special")
         pair.hold_made([*PIECES, *COMPOSED, *contents, *contents], 150)
         compared += pair.texts
         unanswered += pair.unanswered
@@ -206,7 +206,7 @@ def test_random_added_tokens(form_c, gpt2_reference, tmp_path) -> None:
 
 def test_what_the_reference_rounds_is_exact(gpt2_reference, tmp_path) -> None:
     document = json.loads(gpt2_reference.to_str()) | {"normalizer": {"type": "NFC"}}
-    pair = Pair(document, tmp_path / "tokenizer.json", "plain")
+    pair = Pair(document, tmp_path / "tokenizer.json", "not-special")
     ids, ranges = pair.got("😀")
     assert [pair.tokenizer.token(i) for i in ids] == [b"\xf0\x9f\x98", b"\x80"]
     assert ranges == [(0, 3), (3, 4)]

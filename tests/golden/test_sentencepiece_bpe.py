@@ -99,7 +99,7 @@ def test_models_that_are_trained(options, tmp_path):
         compare_decoding(c, processor, text)
     for _ in range(200):
         ids = [c.rng.randrange(processor.get_piece_size()) for _ in range(c.rng.randint(1, 8))]
-        got = tokenizer.decode(ids, skip_special_tokens=True).decode("utf-8", "replace")
+        got = tokenizer.decode(ids, skip_special_tokens=True)
         want = processor.decode(ids)
         assert "\ufffd" in want or got == want, ids
 

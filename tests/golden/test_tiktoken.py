@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 
 import pytest
@@ -80,6 +81,7 @@ def test_vocabulary(both):
     for name in ("name", "n_vocab", "max_token_value", "eot_token", "special_tokens_set"):
         assert getattr(ours, name) == getattr(theirs, name), name
     assert repr(ours) == repr(theirs)
+    assert pickle.loads(pickle.dumps(ours)).encode("a text") == ours.encode("a text")
     assert ours.token_byte_values() == theirs.token_byte_values()
     for id in [*range(300), *range(theirs.n_vocab - 300, theirs.n_vocab + 2), 2**32 - 1]:
         token = of(theirs, "decode_single_token_bytes", id)

@@ -44,7 +44,7 @@ dpdk_tokd = pytest.importorskip("dpdk_tokd", reason="pip install ./python")
 class Pair:
     """A vocabulary beside the reference."""
 
-    def __init__(self, path: Path, policy: str = "plain") -> None:
+    def __init__(self, path: Path, policy: str = "not-special") -> None:
         self.reference = reference_of(path, policy)
         self.reference.no_truncation()
         self.reference.no_padding()
@@ -58,7 +58,7 @@ class Pair:
         return [(i, at[a], at[b]) for i, (a, b) in zip(encoding.ids, encoding.offsets, strict=True)]
 
     def got(self, text: str) -> list[tuple[int, int, int]]:
-        ids, ranges = self.tokenizer.encode(text, added_tokens=self.policy, return_offsets=True)
+        ids, ranges = self.tokenizer.encode(text, tokens_in_text=self.policy, return_offsets=True)
         return [(i, a, b) for i, (a, b) in zip(ids.tolist(), ranges.tolist(), strict=True)]
 
     def differs(self, text: str) -> bool:
@@ -87,7 +87,7 @@ def with_added(rng: random.Random) -> str:
     )
 
 
-@pytest.mark.parametrize("policy", ["plain", "all"])
+@pytest.mark.parametrize("policy", ["not-special", "all"])
 @pytest.mark.parametrize("name", ["t5", "umt5", "xlmr"])
 def test_a_tokenizer_json(name, policy):
     path = FETCHED / f"{name}.json"
@@ -141,7 +141,7 @@ def test_small_models(pre_tokenizer, tmp_path):
             flags = {name: rng.random() < 0.4 for name in ("normalized", "lstrip", "rstrip")}
             model.add_tokens([AddedToken("ab ", **flags)])
             saved(model, path, parts, PRE_TOKENIZERS[pre_tokenizer])
-            pair = Pair(path, rng.choice(["plain", "all"]))
+            pair = Pair(path, rng.choice(["not-special", "all"]))
             letters = [*f"aabbcc    {MARK}{MARK}é中x<>\t\u2028", *rng.choices(pieces, k=6)]
             letters += ["<a b>", "cc  c", "<unk>", "<s>", "ab ", *rng.choices(CLUSTERS, k=4)]
             for _ in range(12):

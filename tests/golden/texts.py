@@ -126,7 +126,7 @@ class Comparison:
     ) -> None:
         self.tokenizer = tokenizer
         self.reference = reference
-        self.asked = {"add_special_tokens": False, **asked}
+        self.asked = {"add_special_tokens": False, "tokens_in_text": "not-special", **asked}
         self.rng = random.Random(seed)
         self.texts = 0
         self.distinct: set[int] = set()  # hashes of them

@@ -33,21 +33,21 @@ def test_each_client_has_its_vocabulary(lab, start):
         tokenizer = dpdk_tokd.Tokenizer.load(str(path))
         with lab.call(lambda t=tokenizer: Client(SERVER_IP, vocab=t.checksum)) as client:
             for text in texts:
-                want = tokenizer.encode(text, add_special_tokens=False)
+                want = tokenizer.encode(text, add_special_tokens=False, tokens_in_text="none")
                 assert client.tokenize(text).tolist() == want.tolist(), path.name
 
 
-@pytest.mark.parametrize("asked", ["text", "plain"])
+@pytest.mark.parametrize("asked", ["none", "not-special"])
 def test_added_tokens_are_text_unless_the_appliance_is_told(lab, start, asked):
     path = FETCHED / "deepseek.json"
     if not path.is_file():
         pytest.skip(f"{path} is missing: run tools/fetch-vocab deepseek")
-    start("--vocab", str(path), *(["--added-tokens"] if asked == "plain" else []))
+    start("--vocab", str(path), *(["--added-tokens"] if asked == "not-special" else []))
     tokenizer = dpdk_tokd.Tokenizer.load(str(path))
     special, plain = next(iter(tokenizer.special_tokens)), "<think>"
     text = f"a{plain}b{special}c {plain * 3}{special}" * 200
-    ids = tokenizer.encode(text, add_special_tokens=False, added_tokens=asked).tolist()
-    assert (tokenizer.token_to_id(plain) in ids) == (asked == "plain")
+    ids = tokenizer.encode(text, add_special_tokens=False, tokens_in_text=asked).tolist()
+    assert (tokenizer.token_to_id(plain) in ids) == (asked == "not-special")
     assert tokenizer.token_to_id(special) not in ids
     with lab.call(lambda: Client(SERVER_IP)) as client:
         assert client.tokenize(text).tolist() == ids

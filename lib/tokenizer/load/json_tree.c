@@ -124,7 +124,7 @@ read_word(struct tok_json_text *t, struct tok_json *v)
 }
 
 static int
-by_key(const void *a, const void *b)
+compare_keys(const void *a, const void *b)
 {
 	const struct tok_json *const *x = a, *const *y = b;
 
@@ -146,7 +146,7 @@ close_list(struct tok_json_tree *tree, struct tok_json_text *t, struct tok_json 
 		v->item[--n] = last;
 	if (v->kind != TOK_JSON_OBJECT)
 		return true;
-	qsort(v->item, v->n, sizeof(*v->item), by_key);
+	qsort(v->item, v->n, sizeof(*v->item), compare_keys);
 	for (uint32_t i = 1; i < v->n; i++) {
 		if (strcmp(v->item[i - 1]->key, v->item[i]->key) == 0)
 			return fail(t, "duplicate object key");

@@ -75,7 +75,7 @@ request_dealloc(PyObject *self)
 	free_object(self);
 }
 
-/* The ids that have come since the last call: index of the first, and a copy of them. */
+/* A copy of the ids that have come since the last call; None: none have. */
 static PyObject *
 request_take(PyObject *self, PyObject *unused)
 {
@@ -85,9 +85,8 @@ request_take(PyObject *self, PyObject *unused)
 	if (q->ids == NULL || end <= first)
 		Py_RETURN_NONE;
 	q->given = end;
-	return Py_BuildValue("IN", first,
-		PyByteArray_FromStringAndSize((const char *)(q->r.ids + first),
-			(Py_ssize_t)((end - first) * sizeof(uint32_t))));
+	return PyByteArray_FromStringAndSize(
+		(const char *)(q->r.ids + first), (Py_ssize_t)((end - first) * sizeof(uint32_t)));
 }
 
 /* All ids of a finished text, once. */

@@ -98,7 +98,9 @@ encode(struct vocab *v, PyObject *o, struct encoder_text *text, const struct how
 		return NULL;
 	if (encode_text(v, o, text, h, &ids, e, threads, &r) &&
 		(!h->offsets || (ranges = ranges_of(v, text, h, ids.room, r.produced)) != NULL))
-		made = ids_array(&ids, batch_cut(ids.room, sizeof(*ids.room), r.produced, &h->cut));
+		made = ids_as(ids_array(&ids,
+				      batch_cut(ids.room, sizeof(*ids.room), r.produced, &h->cut)),
+			h->type);
 	ids_free(&ids);
 	encoders_return(v, e, threads);
 	if (ranges == NULL)

@@ -120,7 +120,7 @@ encode_long_text(struct vocab *v, struct batch *b, PyObject *texts)
 
 /* Encode the tuple of texts into an array of ids and one of splits. */
 static PyObject *
-encode_texts(struct vocab *v, struct batch *b, PyObject *texts, uint32_t threads)
+encode_texts(struct vocab *v, struct batch *b, PyObject *texts, uint32_t threads, int type)
 {
 	PyObject *splits = array_new(b->n_texts + 1, NPY_INT64), *ids = NULL;
 	const bool is_long = b->n_texts == 1 && b->text[0].n >= LONG_BYTES;
@@ -139,6 +139,7 @@ encode_texts(struct vocab *v, struct batch *b, PyObject *texts, uint32_t threads
 			take(b, array_data(ids));
 		encoders_return(v, b->encoder, b->n_threads);
 	}
+	ids = ids_as(ids, type);
 	if (ids != NULL)
 		return Py_BuildValue("(NN)", ids, splits);
 	Py_DECREF(splits);
@@ -173,7 +174,7 @@ vocab_encode_texts(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject
 		b.text = texts.text;
 		b.n_texts = (size_t)texts.n;
 		if (batch_plan(&b, (uint32_t)threads))
-			made = encode_texts(v, &b, texts.tuple, (uint32_t)threads);
+			made = encode_texts(v, &b, texts.tuple, (uint32_t)threads, h.type);
 		else
 			PyErr_NoMemory();
 		batch_free(&b);

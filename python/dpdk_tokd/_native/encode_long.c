@@ -4,7 +4,8 @@
  * there a pretoken begins in every family that splits text into words, whatever comes before and
  * after, and no normalizer joins what is on either side. So the ids of the pieces, one behind the
  * other, are those of the text. Models that see blanks as letters (SentencePiece's) and added
- * tokens, which may hold a blank or take one, have no such place: those texts are not cut.
+ * tokens, which may hold a blank or take one, have no such place: those texts are not cut. Special
+ * tokens as they usually are, "<|im_end|>" or "[MASK]", can do neither.
  */
 #include "libtok.h"
 
@@ -15,15 +16,45 @@
 #define PIECE_BYTES (LONG_BYTES / 2) /* worth waking a thread */
 #define PIECES_A_THREAD 4	     /* so that all end at about the same time */
 
+static inline bool
+is_letter(uint8_t c)
+{
+	return (uint8_t)((c | 0x20) - 'a') < 26;
+}
+
+/* No special token holds white space, nor begins or ends where it would take a blank between
+ * letters; nor does any normalizer make such a one of it, which no ASCII becomes. */
+static bool
+specials_leave_blanks(const struct tok_vocab *v)
+{
+	uint32_t n, len;
+	const uint32_t *id = tok_vocab_specials(v, &n);
+
+	for (uint32_t i = 0; i < n; i++) {
+		const uint8_t *token = tok_vocab_token(v, id[i], &len);
+
+		if (token == NULL || len == 0 || is_letter(token[0]) || is_letter(token[len - 1]))
+			return false;
+		for (uint32_t at = 0; at < len; at++) {
+			if (token[at] <= ' ' || token[at] >= 0x7f)
+				return false;
+		}
+	}
+	return true;
+}
+
 static bool
 can_be_cut(const struct tok_vocab *v, uint32_t flags)
 {
 	const struct tok_vocab_info i = tok_vocab_info(v);
-	const bool added = i.n_added > 0 || (flags & TOK_SPECIAL && i.n_special > 0);
 
-	return strcmp(i.pretokenizer, "none") != 0 && strcmp(i.pretokenizer, "metaspace") != 0 &&
-	       strcmp(i.normalizer, "metaspace") != 0 &&
-	       strcmp(i.normalizer, "sentencepiece") != 0 && (!added || flags & TOK_ADDED_AS_TEXT);
+	if (strcmp(i.pretokenizer, "none") == 0 || strcmp(i.pretokenizer, "metaspace") == 0 ||
+		strcmp(i.normalizer, "metaspace") == 0 ||
+		strcmp(i.normalizer, "sentencepiece") == 0)
+		return false;
+	if (flags & TOK_ADDED_AS_TEXT)
+		return true;
+	return i.n_added == 0 && (!(flags & TOK_SPECIAL) || specials_leave_blanks(v));
 }
 
 uint32_t
@@ -36,12 +67,6 @@ long_threads(const struct tok_vocab *v, size_t n, uint32_t flags)
 		return 1;
 	most = most < BATCH_THREADS_MAX ? most : BATCH_THREADS_MAX;
 	return most < (size_t)CPU_COUNT(&cpus) ? (uint32_t)most : (uint32_t)CPU_COUNT(&cpus);
-}
-
-static inline bool
-is_letter(uint8_t c)
-{
-	return (uint8_t)((c | 0x20) - 'a') < 26;
 }
 
 /* The first place from `at` on, at most n. */

@@ -63,7 +63,9 @@ void encoders_return(struct vocab *v, struct encoder *const *e, uint32_t n);
 
 struct how {
 	uint32_t flags;
+	int type; /* of the ids: NPY_UINT32, NPY_INT32 or NPY_INT64 */
 	struct batch_cut cut;
+	bool side; /* truncation_side was given */
 	bool offsets;
 	PyObject *text; /* borrowed, or NULL */
 };
@@ -75,7 +77,7 @@ struct how how_default(const struct vocab *v);
  * Take `n` keywords, the values of which are value[0 .. n). False with an exception set. `call`
  * names the function, and `known` how many of the keywords (options.c) it has.
  */
-enum { HOW_STREAM = 2, HOW_BATCH = 4, HOW_ENCODE = 6 };
+enum { HOW_STREAM = 3, HOW_BATCH = 5, HOW_ENCODE = 7 };
 bool how_take(struct how *h, const struct vocab *v, const char *call, int known, PyObject *names,
 	PyObject *const *value);
 bool options_init(void);
@@ -115,6 +117,8 @@ bool ids_prepare(struct ids *ids, struct encoder *e, size_t bound);
 void ids_free(struct ids *ids);
 /* The first n as an array, which takes over what is to be freed; NULL with an exception set. */
 PyObject *ids_array(struct ids *ids, size_t n);
+/* An array of ids as one of a type of struct how, which takes its place. NULL stays NULL. */
+PyObject *ids_as(PyObject *array, int type);
 
 /* Why a result is not TOK_OK, as a ValueError; NULL. */
 PyObject *raise_bad(struct tok_result r, const char *unit);

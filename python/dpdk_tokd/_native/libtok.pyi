@@ -3,17 +3,19 @@
 
 import mmap
 from collections.abc import Iterable
-from typing import Final, Literal, Self, TypeAlias, TypedDict, final, overload
+from typing import Any, Final, Literal, Self, TypeAlias, TypedDict, TypeVar, final, overload
 
 import numpy as np
 import numpy.typing as npt
 
 Buffer: TypeAlias = bytes | bytearray | memoryview | mmap.mmap | npt.NDArray[np.generic]
 
-Ids: TypeAlias = npt.NDArray[np.uint32]
+Ids: TypeAlias = npt.NDArray[Any]  # uint32, or the dtype that was asked for
 Offsets: TypeAlias = npt.NDArray[np.uint64]
-AddedTokens: TypeAlias = Literal["plain", "text", "all"]
+TokensInText: TypeAlias = Literal["all", "not-special", "none"]
 Side: TypeAlias = Literal["left", "right"]
+
+StreamKind = TypeVar("StreamKind", bound=Stream)
 
 THREADS_MAX: Final[int]
 
@@ -79,7 +81,8 @@ class Vocab:
         text: str | Buffer,
         *,
         add_special_tokens: bool = True,
-        added_tokens: AddedTokens = "plain",
+        tokens_in_text: TokensInText = "all",
+        dtype: npt.DTypeLike = "uint32",
         truncation: bool | int | None = None,
         truncation_side: Side | None = None,
         return_offsets: Literal[False] = False,
@@ -90,7 +93,8 @@ class Vocab:
         text: str | Buffer,
         *,
         add_special_tokens: bool = True,
-        added_tokens: AddedTokens = "plain",
+        tokens_in_text: TokensInText = "all",
+        dtype: npt.DTypeLike = "uint32",
         truncation: bool | int | None = None,
         truncation_side: Side | None = None,
         return_offsets: Literal[True],
@@ -101,14 +105,21 @@ class Vocab:
         text: str | Buffer,
         *,
         add_special_tokens: bool = True,
-        added_tokens: AddedTokens = "plain",
+        tokens_in_text: TokensInText = "all",
+        dtype: npt.DTypeLike = "uint32",
         truncation: bool | int | None = None,
         truncation_side: Side | None = None,
         return_offsets: bool = False,
     ) -> Ids | tuple[Ids, Offsets]: ...
-    def stream(
-        self, *, add_special_tokens: bool = True, added_tokens: AddedTokens = "plain"
-    ) -> Stream: ...
+    def _stream(
+        self,
+        kind: type[StreamKind],
+        /,
+        *,
+        add_special_tokens: bool,
+        tokens_in_text: TokensInText,
+        dtype: npt.DTypeLike,
+    ) -> StreamKind: ...
     def id_to_token(self, id: int, /) -> bytes | None: ...
     def _describe(self) -> VocabInfoDict: ...
     def _shape(self) -> ShapeDict: ...
@@ -123,7 +134,8 @@ class Vocab:
         /,
         *,
         add_special_tokens: bool,
-        added_tokens: AddedTokens,
+        tokens_in_text: TokensInText,
+        dtype: npt.DTypeLike,
         truncation: bool | int | None,
         truncation_side: Side | None,
     ) -> tuple[Ids, npt.NDArray[np.int64]]: ...
@@ -131,10 +143,10 @@ class Vocab:
     def _decode(self, ids: Buffer, /) -> bytes: ...
     def _decode_stream(self) -> DecodeStream: ...
 
-@final
 class Stream:
     def feed(self, text: str | Buffer, /) -> Ids: ...
     def finish(self) -> Ids: ...
+    def close(self) -> None: ...
     @property
     def waiting(self) -> int: ...
 

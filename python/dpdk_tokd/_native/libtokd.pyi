@@ -4,7 +4,7 @@
 from os import PathLike
 from typing import Generic, Self, TypeVar, final
 
-from ..tokenizer.tokenizer import Text
+from ..tokenizer.stream import Text
 
 OK: int
 E_REFUSED: int
@@ -25,7 +25,7 @@ class Request:
     error_text: str | None
     @property
     def finished(self) -> bool: ...
-    def take(self) -> tuple[int, bytearray] | None: ...
+    def take(self) -> bytearray | None: ...
     def ids(self) -> bytearray: ...
 
 @final

@@ -5,12 +5,21 @@
 #define NUMBER_MAX INT32_MAX
 
 /* The first HOW_STREAM of them are stream's, and so on. */
-enum { ADD_SPECIAL_TOKENS, ADDED_TOKENS, TRUNCATION, TRUNCATION_SIDE, RETURN_OFFSETS, TEXT, NAMES };
-static const char *const name_text[NAMES] = {"add_special_tokens", "added_tokens", "truncation",
-	"truncation_side", "return_offsets", "text"};
+enum {
+	ADD_SPECIAL_TOKENS,
+	TOKENS_IN_TEXT,
+	DTYPE,
+	TRUNCATION,
+	TRUNCATION_SIDE,
+	RETURN_OFFSETS,
+	TEXT,
+	NAMES
+};
+static const char *const name_text[NAMES] = {"add_special_tokens", "tokens_in_text", "dtype",
+	"truncation", "truncation_side", "return_offsets", "text"};
 
-enum { PLAIN, AS_TEXT, ALL, LEFT, RIGHT, WORDS };
-static const char *const word_text[WORDS] = {"plain", "text", "all", "left", "right"};
+enum { ALL, NOT_SPECIAL, NONE, LEFT, RIGHT, WORDS };
+static const char *const word_text[WORDS] = {"all", "not-special", "none", "left", "right"};
 
 /* Interned, as the words of a program are: they are equal if they are the same object. */
 static PyObject *name[NAMES], *word[WORDS];
@@ -47,21 +56,40 @@ which(PyObject *o, PyObject *const *all, const char *const *text, int n)
 }
 
 static bool
-take_added_tokens(uint32_t *flags, PyObject *o)
+take_tokens_in_text(uint32_t *flags, PyObject *o)
 {
 	*flags &= ~(uint32_t)(TOK_ADDED_AS_TEXT | TOK_SPECIAL);
-	switch (which(o, &word[PLAIN], &word_text[PLAIN], 3)) {
+	switch (which(o, &word[ALL], &word_text[ALL], 3)) {
 	case 0:
-		return true;
-	case 1:
-		*flags |= TOK_ADDED_AS_TEXT;
-		return true;
-	case 2:
 		*flags |= TOK_SPECIAL;
 		return true;
+	case 1:
+		return true;
+	case 2:
+		*flags |= TOK_ADDED_AS_TEXT;
+		return true;
 	}
-	PyErr_Format(
-		PyExc_ValueError, "added_tokens: %R: expected \"plain\", \"text\" or \"all\"", o);
+	PyErr_Format(PyExc_ValueError,
+		"tokens_in_text: %R: expected \"all\", \"not-special\" or \"none\"", o);
+	return false;
+}
+
+/* A type of numpy that ids may have. */
+static bool
+take_dtype(int *type, PyObject *o)
+{
+	PyArray_Descr *given = NULL;
+	int num = -1;
+
+	if (o != Py_None && PyArray_DescrConverter(o, &given) == 1 &&
+		PyArray_ISNBO(given->byteorder))
+		num = given->type_num;
+	PyErr_Clear();
+	Py_XDECREF(given);
+	*type = num == NPY_LONGLONG ? NPY_INT64 : num;
+	if (*type == NPY_UINT32 || *type == NPY_INT32 || *type == NPY_INT64)
+		return true;
+	PyErr_Format(PyExc_ValueError, "dtype: %R: expected uint32, int32 or int64", o);
 	return false;
 }
 
@@ -125,7 +153,7 @@ take_truncation(const struct tok_vocab *v, size_t *most, PyObject *o)
 struct how
 how_default(const struct vocab *v)
 {
-	struct how h = {.flags = v->flags | TOK_TEMPLATE};
+	struct how h = {.flags = v->flags | TOK_TEMPLATE | TOK_SPECIAL, .type = NPY_UINT32};
 
 	h.cut = batch_cut_of(
 		v->vocab, h.flags, SIZE_MAX, tok_vocab_shape(v->vocab)->truncation.left);
@@ -143,11 +171,14 @@ take_one(struct how *h, const struct vocab *v, int key, PyObject *value)
 		if (yes == 0)
 			h->flags &= ~(uint32_t)TOK_TEMPLATE;
 		return yes >= 0;
-	case ADDED_TOKENS:
-		return take_added_tokens(&h->flags, value);
+	case TOKENS_IN_TEXT:
+		return take_tokens_in_text(&h->flags, value);
+	case DTYPE:
+		return take_dtype(&h->type, value);
 	case TRUNCATION:
 		return take_truncation(v->vocab, &h->cut.most, value);
 	case TRUNCATION_SIDE:
+		h->side = value != Py_None;
 		return take_side(&h->cut.left, value);
 	case RETURN_OFFSETS:
 		yes = PyObject_IsTrue(value);
@@ -176,6 +207,11 @@ how_take(struct how *h, const struct vocab *v, const char *call, int known, PyOb
 		}
 		if (!take_one(h, v, key, value[i]))
 			return false;
+	}
+	if (h->side && h->cut.most == SIZE_MAX) {
+		PyErr_SetString(PyExc_ValueError,
+			"truncation_side: nothing is truncated: give truncation as well");
+		return false;
 	}
 	h->cut = batch_cut_of(v->vocab, h->flags, h->cut.most, h->cut.left);
 	if (h->cut.n_before + h->cut.n_after <= h->cut.most)

@@ -4,9 +4,10 @@
 
 struct stream {
 	PyObject_HEAD
-	struct vocab *owner; /* strong reference */
-	struct encoder *encoder;
+	struct vocab *owner;	 /* strong reference */
+	struct encoder *encoder; /* NULL: the stream is closed */
 	int busy;
+	int type; /* of the ids */
 	struct tok_stream tok;
 };
 
@@ -19,13 +20,17 @@ vocab_stream(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *name
 	struct how h = how_default(v);
 	struct stream *s;
 
-	if (n != 0)
-		return PyErr_Format(PyExc_TypeError, "stream() takes keywords only (%zd given)", n);
-	if (!how_take(&h, v, "stream", HOW_STREAM, names, args))
+	if (n != 1 || !PyType_Check(args[0]) ||
+		!PyType_IsSubtype((PyTypeObject *)args[0], stream_type)) {
+		PyErr_SetString(PyExc_TypeError, "_stream() takes a type of stream, and keywords");
 		return NULL;
-	s = new_object(stream_type);
+	}
+	if (!how_take(&h, v, "stream", HOW_STREAM, names, args + n))
+		return NULL;
+	s = new_object((PyTypeObject *)args[0]);
 	if (s == NULL)
 		return NULL;
+	s->type = h.type;
 	s->owner = (struct vocab *)Py_NewRef(self);
 	s->encoder = encoder_borrow(v);
 	if (s->encoder == NULL) {
@@ -57,11 +62,17 @@ stream_in_use(void)
 static PyObject *
 feed(struct stream *s, PyObject *o, struct encoder_text *text, bool last)
 {
-	enum tok_status status = encoder_utf8(s->encoder, text);
-	const size_t bound = tok_stream_bound(&s->tok, text->n);
+	enum tok_status status;
 	struct tok_result r;
 	struct ids ids;
+	size_t bound;
 
+	if (s->encoder == NULL) {
+		PyErr_SetString(PyExc_ValueError, "the stream is closed");
+		return NULL;
+	}
+	status = encoder_utf8(s->encoder, text);
+	bound = tok_stream_bound(&s->tok, text->n);
 	if (status == TOK_OK && !ids_prepare(&ids, s->encoder, bound))
 		status = TOK_MORE;
 	if (status != TOK_OK)
@@ -76,7 +87,7 @@ feed(struct stream *s, PyObject *o, struct encoder_text *text, bool last)
 		s->busy = 0;
 	}
 	if (r.status == TOK_OK)
-		return ids_array(&ids, r.produced);
+		return ids_as(ids_array(&ids, r.produced), s->type);
 	ids_free(&ids);
 	return raise_bad(r, "bytes");
 }
@@ -109,6 +120,18 @@ stream_finish(PyObject *self, PyObject *unused)
 }
 
 static PyObject *
+stream_close(PyObject *self, PyObject *unused)
+{
+	struct stream *s = (struct stream *)self;
+
+	if (s->busy)
+		return stream_in_use();
+	encoder_return(s->owner, s->encoder);
+	s->encoder = NULL;
+	Py_RETURN_NONE;
+}
+
+static PyObject *
 stream_waiting(PyObject *self, void *unused)
 {
 	struct stream *s = (struct stream *)self;
@@ -120,12 +143,15 @@ static PyMethodDef stream_methods[] = {
 	{"feed", stream_feed, METH_O,
 		"feed($self, text, /)\n--\n\n"
 		"Take the next piece of the text, which may be cut anywhere.\n\n"
-		"Returns the ids that became certain, uint32 of shape (n,), owned by the caller.\n"
+		"Returns the ids that became certain, an array of shape (n,), owned by the caller.\n"
 		"ValueError: the text is not UTF-8 and the tokenizer is strict, or more bytes are\n"
 		"uncertain than a stream may hold, or the stream is over."},
 	{"finish", stream_finish, METH_NOARGS,
 		"finish($self, /)\n--\n\n"
 		"End the text. Returns the ids that were still uncertain; errors as in `feed`."},
+	{"close", stream_close, METH_NOARGS,
+		"close($self, /)\n--\n\n"
+		"Give back the memory at once. Ids that are uncertain are lost."},
 	{0},
 };
 
@@ -148,8 +174,9 @@ static PyType_Slot stream_slots[] = {
 };
 
 PyType_Spec stream_spec = {
-	.name = "dpdk_tokd.Stream",
+	.name = "dpdk_tokd._native.libtok.Stream",
 	.basicsize = sizeof(struct stream),
-	.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+	.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_IMMUTABLETYPE |
+		 Py_TPFLAGS_DISALLOW_INSTANTIATION,
 	.slots = stream_slots,
 };

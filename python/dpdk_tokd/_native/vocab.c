@@ -251,7 +251,7 @@ vocab_added(PyObject *self, PyObject *unused)
 	return list;
 }
 
-#define KEYWORDS "*, add_special_tokens=True, added_tokens=\"plain\""
+#define KEYWORDS "*, add_special_tokens=True, tokens_in_text=\"all\", dtype=\"uint32\""
 
 static PyMethodDef vocab_methods[] = {
 	{"_describe", vocab_info, METH_NOARGS, "What was loaded, as a dict."},
@@ -266,18 +266,19 @@ static PyMethodDef vocab_methods[] = {
 	{"encode", (PyCFunction)(void (*)(void))vocab_encode, METH_FASTCALL | METH_KEYWORDS,
 		"encode($self, text, " KEYWORDS ", truncation=None, truncation_side=None, "
 		"return_offsets=False)\n--\n\n"
-		"Ids of a whole text: uint32, shape (n,), the caller's own.\n\n"
+		"Ids of a whole text: an array of shape (n,), the caller's own.\n\n"
 		"`text` is a str, or UTF-8 in bytes or any other contiguous buffer of bytes, which\n"
 		"must not be changed meanwhile. UnicodeEncodeError (a ValueError): a str holds a\n"
 		"surrogate. ValueError: not UTF-8, where the tokenizer is strict or offsets are\n"
 		"asked for.\n"
 		"add_special_tokens: the ids of `template` around them.\n"
-		"added_tokens: which are recognised in the text: \"plain\", \"text\" or \"all\"\n"
-		"(`Tokenizer`).\n"
+		"tokens_in_text: which added tokens that the text spells become their ids: \"all\",\n"
+		"\"not-special\" or \"none\" (`Tokenizer`).\n"
+		"dtype: of the ids: uint32, int32 or int64, as numpy names or has them.\n"
 		"truncation: at most so many ids (0 to 2**31 - 1), the template's with them; True:\n"
 		"as the file says.\n"
 		"truncation_side: which of the text's go; None: as the file says, else those on the\n"
-		"right.\n"
+		"right. A ValueError without truncation.\n"
 		"return_offsets: also which bytes of the text's UTF-8 each id stands for, uint64,\n"
 		"shape (n, 2): from the first up to the second, (0, 0) for ids of the template. A\n"
 		"token that is part of a character has that part alone; what a normalizer changed\n"
@@ -291,9 +292,8 @@ static PyMethodDef vocab_methods[] = {
 		"Of a text, its ids, and whether special tokens in it count: which bytes each id "
 		"stands for, and the number of its pretoken."},
 	{"_decode", vocab_decode, METH_O, "Bytes of ids."},
-	{"stream", (PyCFunction)(void (*)(void))vocab_stream, METH_FASTCALL | METH_KEYWORDS,
-		"stream($self, " KEYWORDS ")\n--\n\n"
-		"A new text that will come in pieces; arguments as those of `encode`."},
+	{"_stream", (PyCFunction)(void (*)(void))vocab_stream, METH_FASTCALL | METH_KEYWORDS,
+		"A stream of this type of stream."},
 	{"_decode_stream", vocab_decode_stream, METH_NOARGS, "Ids on their way through."},
 	{0},
 };

@@ -70,8 +70,8 @@ def parser() -> argparse.ArgumentParser:
     )
     p.add_argument(
         "--added-tokens",
-        choices=["text", "plain", "all"],
-        default="plain",
+        choices=["none", "not-special", "all"],
+        default="not-special",
         help="which added tokens are recognised in the text: none, those that are not special, "
         "or all; default: %(default)s",
     )
@@ -134,7 +134,7 @@ def main(argv: Sequence[str]) -> int:
             separator=o.separator,
             append=int(o.append_eos) if (o.append_eos or "").isdecimal() else o.append_eos,
             add_special_tokens=not o.no_special,
-            added_tokens=o.added_tokens,
+            tokens_in_text=o.added_tokens,
             jobs=o.jobs,
             progress=Progress().show if terminal else None,
         )

@@ -12,7 +12,7 @@ from typing import Self
 from .. import wire
 from .._native import libtokd as native
 from ..tokenizer.batch import Ids
-from ..tokenizer.tokenizer import Text
+from ..tokenizer.stream import Text
 from .errors import array_of, check, opened
 
 IN_FLIGHT = 256
@@ -84,8 +84,8 @@ class AsyncClient:
         check(request)
         return array_of(request.ids())
 
-    async def tokenize_stream(self, text: Text) -> AsyncIterator[tuple[int, Ids]]:
-        """Ids of `text` in order as they arrive: (index of the first, uint32 of shape (n,)).
+    async def stream(self, text: Text) -> AsyncIterator[Ids]:
+        """Ids of `text` in order as they arrive: arrays as `tokenize` gives.
 
         Errors as in `Client.tokenize`, also after some ids. Use `contextlib.aclosing` to cancel the
         text at once when leaving early.
@@ -95,8 +95,8 @@ class AsyncClient:
             request = self._submit(client, text, True)
             try:
                 while True:
-                    if (piece := request.take()) is not None:
-                        yield piece[0], array_of(piece[1])
+                    if (ids := request.take()) is not None:
+                        yield array_of(ids)
                     elif request.finished:
                         break
                     else:

@@ -9,7 +9,7 @@ from .. import wire
 from .._closing import Closing
 from .._native import libtokd as native
 from ..tokenizer.batch import Ids
-from ..tokenizer.tokenizer import Text
+from ..tokenizer.stream import Text
 from .errors import array_of, check, opened
 
 IN_FLIGHT = 64
@@ -93,16 +93,16 @@ class Client(Closing):
             for request in requests:
                 self._client.cancel(request)
 
-    def tokenize_stream(self, text: Text) -> Iterator[tuple[int, Ids]]:
-        """Ids of `text` in order as they arrive: (index of the first, uint32 of shape (n,)).
+    def stream(self, text: Text) -> Iterator[Ids]:
+        """Ids of `text` in order as they arrive: arrays as `tokenize` gives.
 
         Errors as in `tokenize`, also after some ids. Closing the iterator cancels the text.
         """
         request = self._client.submit(text, True)
         try:
             while True:
-                if (piece := request.take()) is not None:
-                    yield piece[0], array_of(piece[1])
+                if (ids := request.take()) is not None:
+                    yield array_of(ids)
                 elif request.finished:
                     break
                 else:

@@ -11,11 +11,13 @@ from dataclasses import asdict
 from functools import cached_property
 from operator import index
 from typing import Any, cast
+from unicodedata import is_normalized
 
 import numpy as np
 import numpy.typing as npt
 
 from ..tokenizer import Tokenizer
+from . import nfc
 from .decoders import Json, decoder, errors_of
 from .documents import complete, document_of
 from .encoding import Direction, Encoding, Offset, Part
@@ -54,8 +56,17 @@ class Text:
             )
             for i, (piece, id) in enumerate(zip(pieces, self.ids, strict=True)):
                 if id in as_text:
-                    begin, end = self.offsets[i]
-                    found[i] = piece[begin:end]
+                    shown = piece[slice(*self.offsets[i])]
+                    added = self._owner._added.get(id)
+                    # Its place may be that of other characters, where the normalizer dropped some.
+                    dropped = (
+                        id != self._owner._unknown
+                        and added is not None
+                        and not added["normalized"]
+                        and added["content"] not in shown
+                    )
+                    if not dropped:
+                        found[i] = shown
         return found
 
     @cached_property
@@ -64,9 +75,28 @@ class Text:
         words: list[int | None] = []
         for i, (piece, ids) in enumerate(zip(self._pieces, self._ids, strict=True)):
             ranges, word = self._owner._tokenizer._spans(piece, ids, self._special)
-            offsets += _in_characters(piece, ranges)
+            found = _in_characters(piece, ranges)
+            if self._owner._tokenizer.info.normalizer == "nfc" and not is_normalized("NFC", piece):
+                found = self._of_form_c(piece, ids.tolist(), found)
+            offsets += found
             words += [i] * len(ids) if self._words else word.tolist()
         return offsets, words
+
+    def _of_form_c(self, text: str, ids: list[int], offsets: list[Offset]) -> list[Offset]:
+        """Offsets as the reference counts them, between added tokens."""
+        found: list[Offset] = []
+        first = begin = 0
+        for i in range(len(ids) + 1):
+            if i < len(ids) and ids[i] not in self._owner._added:
+                continue
+            end = offsets[i][0] if i < len(ids) else len(text)
+            tokens = [cast(bytes, self._owner._tokenizer.id_to_token(id)) for id in ids[first:i]]
+            of = nfc.offsets(text[begin:end], tokens, begin)
+            found += offsets[first:i] if of is None else of
+            if i < len(ids):
+                found.append(offsets[i])
+                first, begin = i + 1, offsets[i][1]
+        return found
 
     @property
     def offsets(self) -> list[Offset]:
@@ -198,7 +228,7 @@ class HFTokenizer:
         """Encode a text or a pair; with is_pretokenized, lists of words instead of texts."""
         if pair is None and isinstance(sequence, str) and not is_pretokenized:
             ids = self._tokenizer.encode(
-                sequence, add_special_tokens=False, added_tokens=self._added_tokens
+                sequence, add_special_tokens=False, tokens_in_text=self._tokens_in_text
             )
             text = Text(self, (sequence,), [ids], words=False)
             found = self._finished([Encoding([Part(text, 0, len(ids))])], add_special_tokens)
@@ -218,7 +248,7 @@ class HFTokenizer:
         inputs = [_sequences(one, is_pretokenized, i) for i, one in enumerate(input)]
         flat = [piece for one in inputs for pieces in one for piece in pieces]
         batch = self._tokenizer.encode_batch(
-            flat, add_special_tokens=False, added_tokens=self._added_tokens
+            flat, add_special_tokens=False, tokens_in_text=self._tokens_in_text
         )
         found, at = [], 0
         for one in inputs:
@@ -288,11 +318,11 @@ class HFTokenizer:
         kept = [id for id in ids if id not in self._special] if skip_special_tokens else ids
         if self._errors is not None:
             with suppress(ValueError):  # an unknown id, or bytes that are no text
-                return self._tokenizer.decode(kept).decode("utf-8", self._errors)
+                return self._tokenizer.decode_bytes(kept).decode("utf-8", self._errors)
         spelled = self._spelled
         known = [id for id in map(index, kept) if id in spelled]
         if self._why_not is not None:
-            return self._tokenizer.decode(known).decode("utf-8", "replace")
+            return self._tokenizer.decode(known)
         return self._decoder([spelled[id] for id in known])
 
     @cached_property
@@ -510,8 +540,8 @@ class HFTokenizer:
         self._spelled_as_text = {
             id for id, t in self._added.items() if t["lstrip"] or t["rstrip"] or t["normalized"]
         }
-        if "unk_id" in self._document["model"]:
-            self._spelled_as_text.add(self._document["model"]["unk_id"])
+        self._unknown = self._document["model"].get("unk_id")
+        self._spelled_as_text.add(self._unknown)
         self._processor = processor(self._document.get("post_processor"))
         self._decoder = decoder(self._document.get("decoder"))
         self._truncation = _truncation(self._document.get("truncation"))
@@ -524,8 +554,8 @@ class HFTokenizer:
         return self._loaded
 
     @property
-    def _added_tokens(self) -> Any:
-        return "plain" if self._special_as_text else "all"
+    def _tokens_in_text(self) -> Any:
+        return "not-special" if self._special_as_text else "all"
 
 
 def _load(text: bytes) -> Tokenizer:

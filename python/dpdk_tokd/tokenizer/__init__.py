@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Text to ids and back in this process, by libtok. Uses _native/ alone."""
 
-from .._native.libtok import Stream
 from .batch import Batch, Padded
-from .tokenizer import DecodeStream, Padding, Template, Tokenizer, Truncation, VocabInfo
+from .decode import DecodeStream
+from .info import Padding, Template, Truncation, VocabInfo
+from .stream import Stream
+from .tokenizer import Tokenizer
 
 __all__ = [
     "Batch",

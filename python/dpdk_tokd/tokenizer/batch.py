@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args, overload
 
 import numpy as np
 
@@ -14,8 +14,9 @@ from .._native import libtok
 if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow
+    import torch
 
-Ids: TypeAlias = "npt.NDArray[np.uint32]"
+Ids: TypeAlias = "npt.NDArray[Any]"  # uint32, or the dtype that was asked for
 Side: TypeAlias = Literal["left", "right"]
 
 LENGTH_MAX = 2**31 - 1
@@ -40,22 +41,35 @@ def check_number(argument: str, value: int, most: int, *, words: str = "") -> in
     return number
 
 
+def _tensor(array: npt.NDArray[Any]) -> torch.Tensor:
+    """The same memory as a tensor."""
+    import torch
+
+    # Ids are below 2**31, and torch can do little with uint32.
+    return torch.from_dlpack(array.view(np.int32) if array.dtype == np.uint32 else array)
+
+
 class Padded(NamedTuple):
     """Ids of many texts as rows of one length.
 
-    ids: uint32, shape (texts, length). mask: uint8, the same shape: 1 where an id is the text's
-    or its template's, 0 where it is padding.
+    ids: uint32 or the dtype asked for, shape (texts, length). mask: uint8, the same shape: 1 where
+    an id is the text's or its template's, 0 where it is padding.
     """
 
     ids: Ids
     mask: npt.NDArray[np.uint8]
 
+    def to_torch(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Both as tensors in the same memory; uint32 becomes int32."""
+        return _tensor(self.ids), _tensor(self.mask)
+
 
 class Batch:
-    """Ids of many texts in one array. `batch[i]` is a view of those of text i.
+    """Ids of many texts in one array. `batch[i]` is a view of those of text i, `batch[i:k]` a
+    Batch.
 
-    ids: uint32, shape (n,). splits: int64, shape (texts + 1,); the ids of text i are
-    `ids[splits[i] : splits[i + 1]]`.
+    ids: uint32 or the dtype asked for, shape (n,). splits: int64, shape (texts + 1,); the ids of
+    text i are `ids[splits[i] : splits[i + 1]]`.
     """
 
     __slots__ = ("ids", "splits")
@@ -67,12 +81,30 @@ class Batch:
     def __len__(self) -> int:
         return len(self.splits) - 1
 
-    def __getitem__(self, i: int) -> Ids:
+    @overload
+    def __getitem__(self, i: int) -> Ids: ...
+
+    @overload
+    def __getitem__(self, i: slice) -> Batch: ...
+
+    def __getitem__(self, i: int | slice) -> Ids | Batch:
         n = len(self)
+        if isinstance(i, slice):
+            return self._slice(range(n)[i])
         if not -n <= i < n:
             raise IndexError(f"text {i} of a batch of {n}")
         i %= n
         return self.ids[self.splits[i] : self.splits[i + 1]]
+
+    def _slice(self, texts: range) -> Batch:
+        """A view of neighbours; of others a copy."""
+        if texts.step == 1:
+            first, end = texts.start, max(texts.start, texts.stop)
+            splits = self.splits[first : end + 1]
+            return Batch(self.ids[splits[0] : splits[-1]], splits - splits[0])
+        splits = np.zeros(len(texts) + 1, np.int64)
+        np.cumsum(self.lengths[texts], out=splits[1:])
+        return Batch(np.concatenate([self.ids[:0], *(self[i] for i in texts)]), splits)
 
     def __iter__(self) -> Iterator[Ids]:
         return (self[i] for i in range(len(self)))
@@ -84,7 +116,26 @@ class Batch:
 
     def tolist(self) -> list[list[int]]:
         """A list of ids for each text; faster than `tolist` of each view."""
-        return libtok.lists(self.ids, self.splits)
+        return libtok.lists(self.ids.astype(np.uint32, copy=False), self.splits)
+
+    def to_torch(
+        self,
+        *,
+        padding: Literal[False, "longest"] | int = False,
+        pad_id: int | None = None,
+        side: Side = "right",
+        multiple_of: int | None = None,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Tensors in the same memory: `ids` and `splits`, or with padding `ids` and `mask` of rows
+        as by `padded`. uint32 becomes int32; ask for `dtype="int64"` where that is needed."""
+        if padding is False:
+            if pad_id is not None or side != "right" or multiple_of is not None:
+                raise ValueError("pad_id, side, multiple_of: nothing is padded: give padding")
+            return _tensor(self.ids), _tensor(self.splits)
+        if pad_id is None:
+            raise ValueError("pad_id: give the id to pad with")
+        length = None if padding == "longest" else padding
+        return self.padded(length, pad_id=pad_id, side=side, multiple_of=multiple_of).to_torch()
 
     def padded(
         self,
@@ -100,7 +151,7 @@ class Batch:
         ValueError: a text has more ids than that.
         """
         check_side("side", side)
-        check_number("pad_id", pad_id, ID_MAX)
+        check_number("pad_id", pad_id, int(np.iinfo(self.ids.dtype).max))
         if length is not None:
             check_number("length", length, LENGTH_MAX)
         if multiple_of is not None:
@@ -120,7 +171,7 @@ class Batch:
             inside = column < lengths[:, None]
         else:
             inside = column >= width - lengths[:, None]
-        ids = np.full(inside.shape, pad_id, dtype=np.uint32)
+        ids = np.full(inside.shape, pad_id, dtype=self.ids.dtype)
         ids[inside] = self.ids  # row by row, as they lie there
         return Padded(ids, inside.view(np.uint8))
 

@@ -3,10 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from .config import FILES
 
 # What libtok reads, in the order of what says most; of a pair the first is what is loaded.
 CHOICES = (
@@ -23,12 +20,13 @@ def vocabulary_of(
     *,
     revision: str | None,
     token: str | bool | None,
-    cache_dir: str | Path | None,
+    cache_dir: str | None,
     local_files_only: bool,
 ) -> str:
-    """Path of a vocabulary of the repository `name`, downloaded if it is not in the cache."""
+    """Path of a vocabulary of the repository `name`, downloaded if it is not in the cache, with
+    what is beside it."""
     try:
-        from huggingface_hub import hf_hub_download
+        from huggingface_hub import hf_hub_download, snapshot_download
         from huggingface_hub.constants import HF_HUB_OFFLINE
         from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
     except ImportError as error:
@@ -51,14 +49,24 @@ def vocabulary_of(
     for files in CHOICES:
         try:
             first, *_ = [path_of(file) for file in files]
-            return first
+            break
         except LocalEntryNotFoundError:
             if not offline:  # the network failed: what else is in the cache may not be the same
                 raise
         except EntryNotFoundError:
             pass
-    where = "the local cache of " if offline else ""
-    files_looked_for = ", ".join(" with ".join(files) for files in CHOICES)
-    raise FileNotFoundError(
-        f"{where}{name} (revision {revision or 'main'}) has none of {files_looked_for}"
+    else:
+        where = "the local cache of " if offline else ""
+        files_looked_for = ", ".join(" with ".join(files) for files in CHOICES)
+        raise FileNotFoundError(
+            f"{where}{name} (revision {revision or 'main'}) has none of {files_looked_for}"
+        )
+    snapshot_download(
+        name,
+        revision=revision,
+        token=token,
+        cache_dir=cache_dir,
+        local_files_only=local_files_only,
+        allow_patterns=[*FILES],
     )
+    return first

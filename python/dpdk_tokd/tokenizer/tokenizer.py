@@ -4,117 +4,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, cast, overload
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from .._native import libtok
 from .batch import ID_MAX, LENGTH_MAX, Batch, Ids, Padded, Side, check_number, check_side
+from .config import Config, config_of
+from .decode import DecodeStream, IdsLike, ids_for, without
 from .hub import vocabulary_of
+from .info import Padding, Template, Truncation, VocabInfo
+from .stream import Chunks, Stream, Text
 
-if TYPE_CHECKING:  # which take longer to import than the rest
-    from pathlib import Path
-
+if TYPE_CHECKING:  # which takes longer to import than the rest
     import numpy.typing as npt
 
     from ..hf import HFTokenizer
     from ..tiktoken import Encoding
+    from .chat import Message
 
-IdsLike: TypeAlias = "Sequence[int] | npt.NDArray[np.integer]"
-Text: TypeAlias = str | bytes | bytearray | memoryview
-
-
-@dataclass(frozen=True, slots=True)
-class VocabInfo:
-    """Properties of a vocabulary, and its origin.
-
-    `checksum` is equal for equal tokenizers, whatever their file format. The wire protocol and the
-    token ring identify a vocabulary by it. `source` is what a "tokv" was compiled from, else None.
-    Ids are below `n_ids`; `n_added` counts added tokens that are not special. `table_bytes` is the
-    memory of the tables, `storage` where it is. `isa` is the instruction set that encoding uses;
-    the environment variable TOK_ISA selects another.
-    """
-
-    name: str
-    path: str
-    format: str
-    source: str | None
-    pretokenizer: str
-    normalizer: str
-    algo: str
-    checksum: int
-    n_ids: int
-    n_merges: int
-    n_special: int
-    n_added: int
-    max_token_bytes: int
-    table_bytes: int
-    storage: str
-    isa: str
-
-
-def _ids_for(ids: IdsLike) -> Ids:
-    """`ids` as libtok reads them. ValueError for what is not a flat list of ids."""
-    array = np.asarray(ids)
-    if array.size == 0:
-        return np.empty(0, dtype=np.uint32)
-    if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise ValueError(
-            f"ids: expected a flat sequence of integers, got shape {array.shape}, {array.dtype}"
-        )
-    if array.dtype != np.uint32:
-        low, high = int(array.min()), int(array.max())
-        if low < 0 or high > np.iinfo(np.uint32).max:
-            raise ValueError(f"ids: {low if low < 0 else high} is not an unsigned 32-bit number")
-    return np.ascontiguousarray(array, dtype=np.uint32)
-
-
-class DecodeStream:
-    """Ids on their way to bytes, never with part of a character. Made by
-    `Tokenizer.decode_stream()`; one thread at a time."""
-
-    def __init__(self, stream: libtok.DecodeStream) -> None:
-        self._stream = stream
-
-    def feed(self, ids: IdsLike) -> bytes:
-        """Bytes of `ids` up to the last whole character. ValueError for an unknown id."""
-        return self._stream.feed(_ids_for(ids), False)
-
-    def finish(self) -> bytes:
-        """End the ids. Returns what is left, as it is: perhaps part of a character."""
-        return self._stream.feed(np.empty(0, dtype=np.uint32), True)
-
-
-class Template(NamedTuple):
-    """Ids that the vocabulary puts before and behind a text: BERT's [CLS] and [SEP]."""
-
-    before: tuple[int, ...]
-    after: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Truncation:
-    """Truncation of a `tokenizer.json`: to `max_length` ids, template included, dropping ids at
-    `side`. `stride` is not used by this package."""
-
-    max_length: int
-    side: Side
-    stride: int
-
-
-@dataclass(frozen=True, slots=True)
-class Padding:
-    """Padding of a `tokenizer.json`: with `pad_id` at `side`, to `length` ids (None: those of the
-    longest text), rounded up to `multiple_of` (None: not rounded)."""
-
-    length: int | None
-    side: Side
-    multiple_of: int | None
-    pad_id: int
+ONE_TEXT = (str, bytes, bytearray, memoryview)
 
 
 def _side(left: bool) -> Side:
@@ -127,15 +37,21 @@ class Tokenizer(libtok.Vocab):
     Several threads may use it at once: the GIL is released while encoding and decoding, and each
     call or stream borrows a cache of its own (6 MiB, kept for the next one).
 
-    The vocabulary's `template` is added around a text unless `add_special_tokens` is False.
-    `added_tokens` selects which added tokens are recognised in a text. "plain": those that are not
-    special; special ones stay text, so that a text cannot insert control tokens. "text": none.
-    "all": special ones too; for your own text only. An appliance does what
-    `add_special_tokens=False, added_tokens="text"` does, unless configured otherwise.
+    `tokens_in_text` says which added tokens, where a text spells them, become their ids. "all", the
+    default, is what Hugging Face does, for prompts of your own: whoever writes the text can insert
+    control tokens. "not-special": special ones stay text. "none": all stay text. An appliance,
+    whose texts come from others, does what `tokens_in_text="none", add_special_tokens=False` does,
+    unless configured otherwise. The vocabulary's `template` is added around a text unless
+    `add_special_tokens` is False.
+
+    It does not change, and is equal to another of the same checksum, algorithm and strictness.
+    Copies are the tokenizer itself; a pickle names its file, which must be there when it is loaded.
     """
 
-    def __init__(self, *_: object) -> None:
+    def __init__(self, *arguments: Any) -> None:
+        _, self._pretokenizer, _, _, self._strict_utf8, *memory = arguments
         self._info = VocabInfo(**self._describe())
+        self._path = None if memory else os.path.abspath(self._info.path)
         shape = self._shape()
         self._template = Template(tuple(shape["before"].tolist()), tuple(shape["after"].tolist()))
         self._truncation = shape["truncation"]
@@ -144,15 +60,16 @@ class Tokenizer(libtok.Vocab):
     @classmethod
     def load(
         cls,
-        name_or_path: str,
+        name_or_path: str | os.PathLike[str],
         *,
         strict_utf8: bool = False,
         pretokenizer: str | None = None,
-        search_path: str | None = None,
+        search_path: str | os.PathLike[str] | None = None,
         algo: str | None = None,
     ) -> Tokenizer:
         """Load a vocabulary: a name (`gpt2`) or the path of a file in a format libtok reads.
 
+        A `pathlib.Path` is never a name.
         strict_utf8: text that is not UTF-8 is a ValueError; otherwise invalid bytes become U+FFFD,
         as in `bytes.decode("utf-8", "replace")`.
         pretokenizer: for a `.tiktoken` file with unknown content; "bert-cased" for a `vocab.txt` of
@@ -162,16 +79,20 @@ class Tokenizer(libtok.Vocab):
         algo: "exact" (the default), or "greedy": longest match within pretokens.
         ValueError names the file and what is wrong with it.
         """
-        return cls(name_or_path, pretokenizer, search_path, algo, strict_utf8)
+        path = os.fspath(name_or_path)
+        if path is not name_or_path:
+            path = os.path.join(os.curdir, path)  # as it is, where it begins with a slash
+        folders = None if search_path is None else os.fspath(search_path)
+        return cls(path, pretokenizer, folders, algo, strict_utf8)
 
     @classmethod
     def from_pretrained(
         cls,
-        name: str,
+        name: str | os.PathLike[str],
         *,
         revision: str | None = None,
         token: str | bool | None = None,
-        cache_dir: str | Path | None = None,
+        cache_dir: str | os.PathLike[str] | None = None,
         local_files_only: bool = False,
         strict_utf8: bool = False,
         pretokenizer: str | None = None,
@@ -181,20 +102,22 @@ class Tokenizer(libtok.Vocab):
 
         Takes the first of `tokenizer.json`, `vocab.json` with `merges.txt`, `vocab.txt`,
         `tekken.json`, `tokenizer.model`, through the cache of the package huggingface_hub.
-        revision: a branch, tag or commit. token: for a gated repository; None: that of the login.
-        local_files_only: the cache only, no network.
+        revision: a branch, tag or commit; a folder has none. token: for a gated repository; None:
+        that of the login. local_files_only: the cache only, no network.
         Other arguments are those of `load`, as are its errors. ImportError: huggingface_hub is not
         installed (`pip install dpdk-tokd[hub]`); FileNotFoundError: there is no such file;
         and the errors of huggingface_hub.
         """
         if os.path.isdir(name):
+            if revision is not None:
+                raise ValueError(f"revision: {os.fspath(name)} is a folder, which has no revisions")
             path = os.path.join(name, "")
         else:
             path = vocabulary_of(
-                name,
+                os.fspath(name),
                 revision=revision,
                 token=token,
-                cache_dir=cache_dir,
+                cache_dir=None if cache_dir is None else os.fspath(cache_dir),
                 local_files_only=local_files_only,
             )
         return cls.load(path, strict_utf8=strict_utf8, pretokenizer=pretokenizer, algo=algo)
@@ -205,7 +128,8 @@ class Tokenizer(libtok.Vocab):
         texts: Iterable[Text],
         *,
         add_special_tokens: bool = True,
-        added_tokens: libtok.AddedTokens = "plain",
+        tokens_in_text: libtok.TokensInText = "all",
+        dtype: npt.DTypeLike = "uint32",
         truncation: bool | int | None = None,
         truncation_side: Side | None = None,
         padding: Literal[False] = False,
@@ -218,7 +142,8 @@ class Tokenizer(libtok.Vocab):
         texts: Iterable[Text],
         *,
         add_special_tokens: bool = True,
-        added_tokens: libtok.AddedTokens = "plain",
+        tokens_in_text: libtok.TokensInText = "all",
+        dtype: npt.DTypeLike = "uint32",
         truncation: bool | int | None = None,
         truncation_side: Side | None = None,
         padding: Literal[True, "longest"] | int,
@@ -233,7 +158,8 @@ class Tokenizer(libtok.Vocab):
         texts: Iterable[Text],
         *,
         add_special_tokens: bool = True,
-        added_tokens: libtok.AddedTokens = "plain",
+        tokens_in_text: libtok.TokensInText = "all",
+        dtype: npt.DTypeLike = "uint32",
         truncation: bool | int | None = None,
         truncation_side: Side | None = None,
         padding: bool | Literal["longest"] | int = False,
@@ -253,7 +179,7 @@ class Tokenizer(libtok.Vocab):
         ids do not depend on it.
         A ValueError also names the text by its index.
         """
-        if isinstance(texts, (str, bytes, bytearray, memoryview)):
+        if isinstance(texts, ONE_TEXT):
             raise TypeError("texts: expected a list of texts, got one text")
         if threads is None:
             threads = min(len(os.sched_getaffinity(0)), libtok.THREADS_MAX)
@@ -262,12 +188,22 @@ class Tokenizer(libtok.Vocab):
             check_number("pad_to_multiple_of", pad_to_multiple_of, LENGTH_MAX)
         if pad_id is not None:
             check_number("pad_id", pad_id, ID_MAX)
+        if padding is False:
+            given = {
+                "padding_side": side,
+                "pad_to_multiple_of": pad_to_multiple_of,
+                "pad_id": pad_id,
+            }
+            for argument, value in given.items():
+                if value is not None:
+                    raise ValueError(f"{argument}: nothing is padded: give padding as well")
         length = self._length(padding)
         ids, splits = self._encode_texts(
             texts,
             threads,
             add_special_tokens=add_special_tokens,
-            added_tokens=added_tokens,
+            tokens_in_text=tokens_in_text,
+            dtype=dtype,
             truncation=truncation,
             truncation_side=truncation_side,
         )
@@ -296,6 +232,8 @@ class Tokenizer(libtok.Vocab):
     def _pad_id(self) -> int:
         if self._padding is not None:
             return self._padding["id"]
+        if (id := self.pad_token_id) is not None:
+            return id
         for token in ("[PAD]", "<pad>"):
             if token in self.special_tokens:
                 return self.special_tokens[token]
@@ -304,16 +242,149 @@ class Tokenizer(libtok.Vocab):
             "pass pad_id"
         )
 
-    def decode(self, ids: IdsLike, *, skip_special_tokens: bool = False) -> bytes:
-        """Bytes of `ids`, perhaps with parts of characters. ValueError for an unknown id."""
-        array = _ids_for(ids)
-        if skip_special_tokens:
-            array = array[~np.isin(array, self._specials())]
-        return self._decode(array)
+    def stream(
+        self,
+        chunks: Chunks | None = None,
+        *,
+        add_special_tokens: bool = True,
+        tokens_in_text: libtok.TokensInText = "all",
+        dtype: npt.DTypeLike = "uint32",
+    ) -> Stream:
+        """A new text that will come in pieces, cut anywhere.
 
-    def decode_stream(self) -> DecodeStream:
+        `for ids in tok.stream(chunks)` takes them from an iterable of texts, and `async for` from
+        an asynchronous one; without chunks, give them to `Stream.feed`. Other arguments as those of
+        `encode`.
+        """
+        if isinstance(chunks, ONE_TEXT):
+            raise TypeError("chunks: expected an iterable of texts, got one text")
+        stream = self._stream(
+            Stream,
+            add_special_tokens=add_special_tokens,
+            tokens_in_text=tokens_in_text,
+            dtype=dtype,
+        )
+        stream._chunks = chunks
+        return stream
+
+    @overload
+    def __call__(self, text: Text, **how: Any) -> Ids: ...
+
+    @overload
+    def __call__(self, text: Iterable[Text], **how: Any) -> Batch | Padded: ...
+
+    def __call__(self, text: Text | Iterable[Text], **how: Any) -> Ids | Batch | Padded:
+        """`encode` of one text, `encode_batch` of several; arguments as theirs."""
+        if isinstance(text, ONE_TEXT) or not isinstance(text, Iterable):
+            ids: Ids = self.encode(text, **how)
+            return ids
+        batch: Batch | Padded = self.encode_batch(text, **how)
+        return batch
+
+    @overload
+    def apply_chat_template(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        documents: Sequence[Mapping[str, Any]] | None = None,
+        chat_template: str | None = None,
+        add_generation_prompt: bool = False,
+        continue_final_message: bool = False,
+        tokenize: Literal[True] = True,
+        special_in_messages: Literal["allow", "reject"] = "allow",
+        **variables: Any,
+    ) -> Ids: ...
+
+    @overload
+    def apply_chat_template(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        documents: Sequence[Mapping[str, Any]] | None = None,
+        chat_template: str | None = None,
+        add_generation_prompt: bool = False,
+        continue_final_message: bool = False,
+        tokenize: Literal[False],
+        special_in_messages: Literal["allow", "reject"] = "allow",
+        **variables: Any,
+    ) -> str: ...
+
+    def apply_chat_template(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        documents: Sequence[Mapping[str, Any]] | None = None,
+        chat_template: str | None = None,
+        add_generation_prompt: bool = False,
+        continue_final_message: bool = False,
+        tokenize: bool = True,
+        special_in_messages: Literal["allow", "reject"] = "allow",
+        **variables: Any,
+    ) -> Ids | str:
+        """Ids of a conversation, or with tokenize=False its text, as `transformers` makes them.
+
+        messages: dicts with "role" and "content". tools: JSON schemas. documents: dicts.
+        chat_template: a template, or the name of one of the vocabulary's; None: "tool_use" if there
+        are tools and such a template, else the default one. Templates are those of
+        `chat_template.jinja`, `additional_chat_templates/` or `tokenizer_config.json` beside the
+        vocabulary.
+        add_generation_prompt: end with what begins the assistant's answer.
+        continue_final_message: end within the last message, which the model continues.
+        special_in_messages: "reject": ValueError if a message, document or tool spells a special
+        token, which would become control tokens of the conversation.
+        variables: more for the template, such as enable_thinking.
+        ImportError: Jinja is not installed (`pip install dpdk-tokd[chat]`). ValueError: there is no
+        such template, it is wrong, or it refuses the messages.
+        """
+        from . import chat
+
+        given = {"messages": messages, "tools": tools, "documents": documents}
+        chat.check_lists(given)
+        if len(messages) == 0:
+            raise ValueError("messages: none: give at least one")
+        if add_generation_prompt and continue_final_message:
+            raise ValueError("give either add_generation_prompt or continue_final_message")
+        if special_in_messages == "reject":
+            for name, items in given.items():
+                chat.reject_special(name, items or (), [*self.special_tokens])
+        elif special_in_messages != "allow":
+            raise ValueError(
+                f'special_in_messages: {special_in_messages!r}: expected "allow" or "reject"'
+            )
+        text = chat.render(
+            self._config.template(chat_template, tools is not None),
+            messages,
+            {
+                **self._config.special,
+                "tools": tools,
+                "documents": documents,
+                "add_generation_prompt": add_generation_prompt,
+                **variables,
+            },
+            continue_final_message=continue_final_message,
+        )
+        return self.encode(text, add_special_tokens=False) if tokenize else text
+
+    def decode(self, ids: IdsLike, *, skip_special_tokens: bool = False) -> str:
+        """Text of `ids`, with U+FFFD for parts of characters. ValueError for an unknown id."""
+        return self.decode_bytes(ids, skip_special_tokens=skip_special_tokens).decode(
+            "utf-8", "replace"
+        )
+
+    def decode_bytes(self, ids: IdsLike, *, skip_special_tokens: bool = False) -> bytes:
+        """Bytes of `ids`, perhaps with parts of characters. ValueError for an unknown id."""
+        return self._decode(
+            without(ids_for(ids), self._specials() if skip_special_tokens else None)
+        )
+
+    def decode_stream(self, *, skip_special_tokens: bool = False) -> DecodeStream:
         """A new sequence of ids that will come in pieces."""
-        return DecodeStream(self._decode_stream())
+        return DecodeStream(
+            self._decode_stream(), self._specials() if skip_special_tokens else None
+        )
 
     def token(self, id: int) -> bytes:
         """Bytes of one id. KeyError if there is none."""
@@ -340,6 +411,39 @@ class Tokenizer(libtok.Vocab):
         """Text and id of each special token."""
         ids: list[int] = self._specials().tolist()
         return {self.token(id).decode("utf-8", "replace"): id for id in ids}
+
+    @cached_property
+    def _config(self) -> Config:
+        if self._path is None:
+            return Config("memory", {}, None, {})
+        return config_of(os.path.dirname(self._path))
+
+    def _named(self, name: str) -> int | None:
+        text = self._config.special.get(name)
+        if text is None:
+            return None
+        id = self.special_tokens.get(text)
+        return self.token_to_id(text) if id is None else id
+
+    @property
+    def bos_token_id(self) -> int | None:
+        """The id that begins a text, by `tokenizer_config.json` beside the vocabulary, or None."""
+        return self._named("bos_token")
+
+    @property
+    def eos_token_id(self) -> int | None:
+        """The id that ends a text, likewise."""
+        return self._named("eos_token")
+
+    @property
+    def pad_token_id(self) -> int | None:
+        """The id to pad with, likewise."""
+        return self._named("pad_token")
+
+    @property
+    def model_max_length(self) -> int | None:
+        """Ids that the model takes, likewise; None: no limit."""
+        return self._config.model_max_length
 
     @property
     def template(self) -> Template:
@@ -375,6 +479,32 @@ class Tokenizer(libtok.Vocab):
     def info(self) -> VocabInfo:
         return self._info
 
+    def __len__(self) -> int:
+        return self._info.n_ids
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Tokenizer) and self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash(self._identity())
+
+    def _identity(self) -> tuple[int, int, str, bool]:
+        return self.checksum, len(self), self._info.algo, self._strict_utf8
+
+    def __copy__(self) -> Tokenizer:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tokenizer:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._path is None:
+            raise TypeError(
+                "a Tokenizer from memory has no file to load it from: pickle its as_hf()"
+            )
+        arguments = (self._path, self._pretokenizer, None, self._info.algo, self._strict_utf8)
+        return _unpickled, (type(self), arguments, self.checksum)
+
     def as_hf(self) -> HFTokenizer:
         """This tokenizer with the interface of `tokenizers`: `dpdk_tokd.as_hf`."""
         return cast("HFTokenizer", import_module("dpdk_tokd.hf").as_hf(self))
@@ -386,3 +516,18 @@ class Tokenizer(libtok.Vocab):
     def __repr__(self) -> str:
         i = self._info
         return f"Tokenizer({i.name!r}, {i.n_ids} ids, checksum {i.checksum:#010x})"
+
+
+def _unpickled(kind: type[Tokenizer], arguments: tuple[Any, ...], checksum: int) -> Tokenizer:
+    try:
+        tok = kind(*arguments)
+    except ValueError as error:
+        raise ValueError(
+            f"{error}: a pickled Tokenizer needs the file it was loaded from"
+        ) from None
+    if tok.checksum != checksum:
+        raise ValueError(
+            f"{arguments[0]} is not the vocabulary that was pickled: its checksum is "
+            f"{tok.checksum:#010x}, not {checksum:#010x}: put the file back, or pickle again"
+        )
+    return tok

@@ -136,7 +136,7 @@ def test_completion_of_tok(build: Path) -> None:
     assert completions(build, tok, "en") == ["encode"]
     assert completions(build, tok, "vocab", "") == ["check", "compile", "info"]
     assert completions(build, tok, "vocab", "info", "--al") == ["--algo"]
-    assert completions(build, tok, "encode", "--added-tokens", "") == ["text", "plain", "all"]
+    assert completions(build, tok, "encode", "--added-tokens", "") == ["none", "not-special", "all"]
     assert "--strict-utf8" in completions(build, tok, "encode", "--")
     assert completions(build, tok, "train", "--model", "") == ["bpe", "wordpiece"]
 

@@ -159,11 +159,11 @@ def test_which_added_tokens_are_recognised(formats, tmp_path: Path, split: list[
     assert len(marked) > 1
     plain = [64, 50257, 65, *marked]
     assert encode(path, text, *split) == plain
-    assert encode(path, text, "--added-tokens", "plain", *split) == plain
+    assert encode(path, text, "--added-tokens", "not-special", *split) == plain
     assert encode(path, text, "--added-tokens", "all", *split) == [64, 50257, 65, 50256]
     as_text = encode(formats["tokenizer.json"], text)
-    assert encode(path, text, "--added-tokens", "text", *split) == as_text
-    last = ("--added-tokens", "all", "--added-tokens", "text")
+    assert encode(path, text, "--added-tokens", "none", *split) == as_text
+    last = ("--added-tokens", "all", "--added-tokens", "none")
     assert encode(path, text, *last, *split) == as_text
     info = run("vocab", "info", path).stdout.decode()
     assert "special       1\nadded         1\n" in info
@@ -392,7 +392,7 @@ def test_huge_pages_are_used_or_asked_for_in_words(compiled: Path, vocab: Path, 
         (["encode", "--vocab", "gpt2", "--split", "random:"], "--split random:: give a number"),
         (
             ["encode", "--vocab", "gpt2", "--added-tokens", "some"],
-            "--added-tokens some: give text, plain or all",
+            "--added-tokens some: give none, not-special or all",
         ),
         (["encode", "--vocab", "gpt2", "text"], "the text is read from standard input"),
         (["decode", "--vocab", "gpt2", "1"], "ids are read from standard input"),

@@ -19,7 +19,7 @@
 
 #include "test.h"
 #include "datapath/loop/burst.h"
-#include "datapath/crc32c.h"
+#include <crc32c.h>
 #include "datapath/loop/housekeeping.h"
 #include "datapath/stream/reply.h"
 #include "datapath/stream/stream.h"

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "../../../app/tokd-load/dice.h"
-#include "crc32c.h"
+#include <crc32c.h>
 #include "world.h"
 
 #define GUARD 0xdeadbeefu
@@ -173,12 +173,12 @@ feed(struct server *s, struct stream *st, const struct tokd_req *req, const uint
 	while (st->has[st->ack])
 		st->ack++;
 	if (st->ack > st->last && !st->done) {
-		assert_int_equal(client_crc32c(0, st->text, st->end), st->text_crc);
+		assert_int_equal(tokd_crc32c(0, st->text, st->end), st->text_crc);
 		st->done = true;
 		for (uint32_t i = 0; i < st->end; i++) {
 			uint32_t id = st->text[i];
 
-			st->ids_crc = client_crc32c(st->ids_crc, &id, 4);
+			st->ids_crc = tokd_crc32c(st->ids_crc, &id, 4);
 		}
 	}
 }

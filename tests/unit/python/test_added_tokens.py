@@ -28,7 +28,9 @@ def tok(gpt2_reference, tmp_path_factory) -> dpdk_tokd.Tokenizer:
 
 def plain_ids(gpt2, *parts: str | int) -> list[int]:
     """Of texts without added tokens, and ids."""
-    ids = [[p] if isinstance(p, int) else gpt2.encode(p).tolist() for p in parts]
+    ids = [
+        [p] if isinstance(p, int) else gpt2.encode(p, tokens_in_text="none").tolist() for p in parts
+    ]
     return [i for part in ids for i in part]
 
 
@@ -38,10 +40,10 @@ TEXT = f"a<t> b{END_TEXT}<t"
 @pytest.mark.parametrize(
     ("asked", "parts"),
     [
-        ({}, ["a", 50257, f"b{END_TEXT}<t"]),
-        ({"added_tokens": "plain"}, ["a", 50257, f"b{END_TEXT}<t"]),
-        ({"added_tokens": "all"}, ["a", 50257, "b", END, "<t"]),
-        ({"added_tokens": "text"}, [TEXT]),
+        ({}, ["a", 50257, "b", END, "<t"]),
+        ({"tokens_in_text": "not-special"}, ["a", 50257, f"b{END_TEXT}<t"]),
+        ({"tokens_in_text": "all"}, ["a", 50257, "b", END, "<t"]),
+        ({"tokens_in_text": "none"}, [TEXT]),
     ],
 )
 def test_which_are_recognised(tok, gpt2, asked: dict, parts: list) -> None:
@@ -63,8 +65,8 @@ def test_an_unknown_word_is_refused_with_those_that_are_known(tok, wrong) -> Non
         lambda t, **a: tok.encode_batch([t], **a),
         lambda t, **a: tok.stream(**a),
     ):
-        with pytest.raises(ValueError, match='added_tokens: .*"plain", "text" or "all"'):
-            ask("text", added_tokens=wrong)
+        with pytest.raises(ValueError, match='tokens_in_text: .*"all", "not-special" or "none"'):
+            ask("text", tokens_in_text=wrong)
 
 
 def test_info_counts_them(tok, gpt2) -> None:

@@ -36,7 +36,9 @@ def test_nothing_listens_for_asyncio(nobody: int) -> None:
     async def work() -> None:
         async with AsyncClient("127.0.0.1", nobody) as client:
             texts = (client.tokenize("text") for _ in range(3))
-            for error in await asyncio.gather(*texts, return_exceptions=True):
+            errors = await asyncio.gather(*texts, return_exceptions=True)
+            assert len({*map(id, errors)}) == 3  # each raises its own, with its own traceback
+            for error in errors:
                 assert type(error) is ConnectionRefusedError
                 with pytest.raises(ConnectionRefusedError, match=REFUSED):
                     raise error

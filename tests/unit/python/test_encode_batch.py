@@ -273,9 +273,9 @@ def test_special_tokens(bert, gpt2):
     assert bert.special_tokens == {"[UNK]": UNK, "[PAD]": PAD, "[CLS]": CLS, "[SEP]": SEP}
     assert gpt2.special_tokens == {"<|endoftext|>": 50256}
     ids = bert.encode("a b")
-    assert bert.decode(ids) == b"[CLS] a b [SEP]"
-    assert bert.decode(ids, skip_special_tokens=True) == b"a b"
-    assert gpt2.decode([50256, 0], skip_special_tokens=True) == b"!"
+    assert bert.decode(ids) == "[CLS] a b [SEP]"
+    assert bert.decode(ids, skip_special_tokens=True) == "a b"
+    assert gpt2.decode([50256, 0], skip_special_tokens=True) == "!"
 
 
 def test_tokens_and_their_ids(bert, gpt2):

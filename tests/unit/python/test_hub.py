@@ -66,6 +66,12 @@ def test_the_pair_is_found_together(cache, tmp_path):
         load(cache({"vocab.json": "{}", "merges.txt": "", "vocab.txt": VOCAB}))
 
 
+def test_what_is_beside_it_comes_too(cache):
+    more = {"tokenizer_config.json": '{"pad_token": "[SEP]"}', "chat_template.jinja": "{{ 1 }}"}
+    tok = load(cache({"vocab.txt": VOCAB} | more))
+    assert tok.pad_token_id == 2 and tok._config.templates == {"default": "{{ 1 }}"}
+
+
 def test_a_revision(cache):
     cache({"vocab.txt": VOCAB})
     folder = cache({"vocab.txt": "[UNK]\nolder\n"}, OLDER)

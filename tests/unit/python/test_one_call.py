@@ -143,7 +143,7 @@ def test_a_text_for_several_threads_has_the_ids_of_a_stream(tmp_path, family):
         pytest.skip(f"{packed} is not here")
     (tmp_path / "tokenizer.json").write_bytes(lzma.decompress(packed.read_bytes()))
     own = dpdk_tokd.Tokenizer.load(str(tmp_path / "tokenizer.json"))
-    plain = {"added_tokens": "text", "add_special_tokens": False}
+    plain = {"tokens_in_text": "none", "add_special_tokens": False}
     text = " ".join(random.Random(5).choices(WORDS, k=400_000)).encode()
     for given in (text, text.decode(), text + b"\xff a", b"a" * 2**20 + b" b"):
         stream = own.stream(**plain)
@@ -155,7 +155,20 @@ def test_a_text_for_several_threads_has_the_ids_of_a_stream(tmp_path, family):
             batch = own.encode_batch([given], threads=threads, **plain)
             assert np.array_equal(batch.ids, want) and batch.splits.tolist() == [0, len(want)]
         around = [*own.template.before, *want.tolist(), *own.template.after]
-        assert own.encode(given, added_tokens="text").tolist() == around
+        assert own.encode(given, tokens_in_text="none").tolist() == around
+
+
+@pytest.mark.parametrize("special", ["<|a|>", "[MASK]", "<a b>", "a|", "|a", "<\xa0>"])
+def test_special_tokens_are_found_where_a_text_is_cut(gpt2_reference, tmp_path, special):
+    """Those that hold a blank, or may take one, keep a text whole."""
+    tokenizers = pytest.importorskip("tokenizers", reason="pip install tokenizers")
+    made = tokenizers.Tokenizer.from_str(gpt2_reference.to_str())
+    made.add_special_tokens([tokenizers.AddedToken(special, lstrip=True, rstrip=True)])
+    made.save(str(tmp_path / "tokenizer.json"))
+    own = dpdk_tokd.Tokenizer.load(tmp_path / "tokenizer.json")
+    words = (*WORDS, special, f" {special} ", special, "a b")
+    text = " ".join(random.Random(6).choices(words, k=200_000))
+    assert own.encode(text).tolist() == made.encode(text).ids
 
 
 def test_a_long_text_of_a_batch_is_refused_by_its_index(strict):
@@ -294,6 +307,13 @@ def test_import_takes_asyncio_from_nobody():
     slow = {
         "asyncio",
         "ctypes.util",
+        "dpdk_tokd.client",
+        "dpdk_tokd.hf",
+        "dpdk_tokd.tokenizer.chat",
+        "huggingface_hub",
+        "jinja2",
+        "json",
+        "torch",
         "ssl",
         "multiprocessing",
         "socket",

@@ -15,11 +15,12 @@ from samples import TEXTS, documents, random_bytes, random_unicode
 
 @pytest.fixture(scope="session")
 def expected(gpt2_reference):
-    """Ids of bytes, which the reference takes only as text."""
+    """Ids of bytes, which the reference takes only as text; special tokens count as by default."""
+    reference = type(gpt2_reference).from_str(gpt2_reference.to_str())
 
     def encode(text: bytes) -> list[int]:
         decoded = text.decode("utf-8", "replace")
-        return gpt2_reference.encode(decoded, add_special_tokens=False).ids
+        return reference.encode(decoded, add_special_tokens=False).ids
 
     return encode
 
@@ -137,20 +138,38 @@ def test_strict_utf8_refuses_what_is_not_utf8(gpt2, gpt2_file):
 @pytest.mark.parametrize("name", TEXTS)
 def test_decode_gives_the_text_back(gpt2, name):
     text = TEXTS[name].decode("utf-8", "replace").encode()
-    assert gpt2.decode(gpt2.encode(text)) == text
-    assert gpt2.decode(gpt2.encode(text).tolist()) == text
+    ids = gpt2.encode(text)
+    assert gpt2.decode(ids) == gpt2.decode(ids.tolist()) == text.decode()
+    assert gpt2.decode_bytes(ids) == gpt2.decode_bytes(ids.tolist()) == text
 
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_decode_stream_gives_whole_characters(gpt2, name):
-    text = TEXTS[name].decode("utf-8", "replace").encode()
+    text = TEXTS[name].decode("utf-8", "replace")
     stream = gpt2.decode_stream()
-    out = b""
+    out = ""
     for id in gpt2.encode(text):
-        piece = stream.feed([id])
-        piece.decode()  # never part of a character
-        out += piece
+        out += stream.feed([id])
+        assert text.startswith(out)  # never part of a character
     assert out + stream.finish() == text
+
+
+@pytest.mark.parametrize("skip", [False, True])
+def test_a_decode_stream_gives_what_decode_gives(gpt2, skip):
+    """Of ids at random, which are no UTF-8, cut at random."""
+    rng = random.Random(3)
+    few = [*range(200), gpt2.special_tokens["<|endoftext|>"]]
+    for _ in range(2000):
+        ids = rng.choices(few, k=rng.randint(1, 12))
+        stream, parts = gpt2.decode_stream(skip_special_tokens=skip), []
+        while ids:
+            n = rng.randint(1, 4)
+            parts.append((ids[:n], stream.feed(ids[:n])))
+            ids = ids[n:]
+        whole = [id for some, _ in parts for id in some]
+        assert "".join(text for _, text in parts) + stream.finish() == gpt2.decode(
+            whole, skip_special_tokens=skip
+        )
 
 
 def test_decode_names_an_unknown_id(gpt2):
@@ -167,8 +186,8 @@ def test_decode_refuses_what_are_no_ids(gpt2, ids):
 def test_decode_takes_any_integer_type(gpt2):
     ids = gpt2.encode("Some text of a few words")
     for kind in (np.int32, np.int64, np.uint64):
-        assert gpt2.decode(ids.astype(kind)) == b"Some text of a few words"
-    assert gpt2.decode(np.repeat(ids, 2)[::2]) == b"Some text of a few words"
+        assert gpt2.decode(ids.astype(kind)) == "Some text of a few words"
+    assert gpt2.decode(np.repeat(ids, 2)[::2]) == "Some text of a few words"
 
 
 def test_token_gives_the_bytes_of_one_id(gpt2, gpt2_reference):

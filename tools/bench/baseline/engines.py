@@ -166,8 +166,8 @@ def _libtok(files: Files) -> Engine:
     import dpdk_tokd
 
     own = dpdk_tokd.Tokenizer.load(str(files.file))
-    encode = partial(own.encode, add_special_tokens=False)
-    batch = partial(own.encode_batch, add_special_tokens=False)
+    how: dict[str, Any] = {"add_special_tokens": False, "tokens_in_text": "not-special"}
+    encode, batch = partial(own.encode, **how), partial(own.encode_batch, **how)
     return Engine(
         {f"encode, of {t.__name__}": Way(encode, t, from_array) for t in (str, bytes)},
         Batch(lambda texts, n: batch(texts, threads=n), lambda found: from_array(found.ids)),

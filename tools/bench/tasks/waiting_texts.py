@@ -96,6 +96,6 @@ def begun(tokenizer: dpdk_tokd.Tokenizer) -> Iterator[tuple[str, bytes]]:
 
 def _token(tokenizer: dpdk_tokd.Tokenizer, token: int) -> bytes | None:
     try:
-        return tokenizer.decode([token])
+        return tokenizer.decode_bytes([token])
     except ValueError:
         return None

@@ -97,12 +97,12 @@ struct tokd_stream {
 	uint32_t last;	    /* number of the packet with LAST, or TOKD_NO_PACKET */
 	uint32_t part;	    /* bytes of packet `next` already fed */
 	uint32_t text_end;  /* bytes fed */
-	uint32_t text_crc;  /* CRC32C of them, not yet inverted; DONE: final */
+	uint32_t text_crc;  /* CRC32C of them */
 	uint64_t held_bits; /* bit i: packet next + i is held */
 
 	/* ids */
 	uint32_t total;		     /* published */
-	uint32_t ids_crc;	     /* CRC32C of them, not yet inverted; DONE: final */
+	uint32_t ids_crc;	     /* CRC32C of them */
 	uint32_t sent;		     /* ids below were sent at least once */
 	uint32_t ids_ack;	     /* ids below were acknowledged */
 	uint32_t rec_head, rec_tail; /* free-running indices into rec[] */

@@ -13,7 +13,7 @@
  */
 #include <rte_memcpy.h>
 
-#include "datapath/crc32c.h"
+#include <crc32c.h>
 #include "reply.h"
 #include "stream.h"
 #include "datapath/token_ring_write.h"
@@ -95,7 +95,7 @@ publish(struct tokd_worker *w, struct tokd_stream *s, uint64_t pos, uint32_t cou
 		if (!s->watched)
 			tokd_spill_watch(w, s, pos);
 	}
-	s->ids_crc = tokd_crc32c_add(s->ids_crc, tokd_rec_ids(rec), count * sizeof(uint32_t));
+	s->ids_crc = tokd_crc32c(s->ids_crc, tokd_rec_ids(rec), count * sizeof(uint32_t));
 	s->total += count;
 	w->counter[C_IDS] += count;
 }
@@ -127,8 +127,8 @@ feed_piece(struct tokd_worker *w, struct tokd_stream *s, const uint8_t *text, ui
 		return TOKD_NOT_FED;
 	}
 	/* Before the last ids are published: a corrupt text never gets a LAST record. */
-	crc = tokd_crc32c_add(s->text_crc, text, n);
-	if (unlikely(last && tokd_crc32c_end(crc) != want))
+	crc = tokd_crc32c(s->text_crc, text, n);
+	if (unlikely(last && crc != want))
 		return feed_failed(w, s, TOKD_R_TEXT_CRC);
 
 	t = rte_rdtsc();

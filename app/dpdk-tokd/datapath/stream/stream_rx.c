@@ -3,7 +3,6 @@
  * Datagrams of the protocol: validates them, finds the stream, feeds or holds the text. Each check
  * names its rule of doc/reference/protocol.md.
  */
-#include "datapath/crc32c.h"
 #include "reply.h"
 #include "stream.h"
 

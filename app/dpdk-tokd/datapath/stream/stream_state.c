@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Stream states and their lists. Streams move between lists; nothing is allocated. */
-#include "datapath/crc32c.h"
 #include "reply.h"
 #include "stream.h"
 #include "datapath/token_ring_write.h"
@@ -142,8 +141,6 @@ tokd_stream_open(struct tokd_worker *w, const struct tokd_stream_key *key,
 	s->t_open = w->t_burst;
 	s->serial = w->ring.serial++;
 	s->last = TOKD_NO_PACKET;
-	s->text_crc = TOKD_CRC32C_INIT;
-	s->ids_crc = TOKD_CRC32C_INIT;
 	tok_stream_init(&s->tok, vocab->tok, vocab->cache, tokd_tok_flags(w->opt));
 
 	TAILQ_INSERT_TAIL(&t->open, s, link);
@@ -177,8 +174,6 @@ tokd_stream_done(struct tokd_worker *w, struct tokd_stream *s)
 	struct tokd_streams *t = w->streams;
 
 	s->state = TOKD_STREAM_DONE;
-	s->text_crc = tokd_crc32c_end(s->text_crc);
-	s->ids_crc = tokd_crc32c_end(s->ids_crc);
 	close_open(t, s);
 	add_finished(t, s);
 	w->counter[C_STREAMS_DONE]++;

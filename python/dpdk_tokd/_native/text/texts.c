@@ -14,7 +14,7 @@ is_bytes(const Py_buffer *b)
 	const char *format = b->format == NULL ? "B" : b->format;
 
 	format += *format != 0 && strchr("@=<>!", *format) != NULL;
-	return b->ndim <= 1 && b->itemsize == 1 && *format != 0 && strchr("Bbc", *format) != NULL &&
+	return b->ndim == 1 && b->itemsize == 1 && *format != 0 && strchr("Bbc", *format) != NULL &&
 	       format[1] == 0;
 }
 
@@ -181,6 +181,21 @@ ids_array(struct ids *ids, size_t n)
 		ids->own_bytes = used;
 	}
 	return array_adopt(own, ids->own_bytes, n, NPY_UINT32);
+}
+
+PyObject *
+ids_as(PyObject *array, int type)
+{
+	PyObject *other;
+
+	if (array == NULL || type == NPY_UINT32)
+		return array;
+	if (type == NPY_INT32) /* of the same size, and ids are below 2^31 */
+		other = PyArray_View((PyArrayObject *)array, PyArray_DescrFromType(type), NULL);
+	else
+		other = PyArray_Cast((PyArrayObject *)array, type);
+	Py_DECREF(array);
+	return other;
 }
 
 const char *

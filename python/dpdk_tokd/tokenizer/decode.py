@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ids to text, also in pieces."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from .._native import libtok
+from .batch import ID_MAX, Ids
+
+if TYPE_CHECKING:  # which takes longer to import than the rest
+    import numpy.typing as npt
+
+IdsLike: TypeAlias = "Sequence[int] | npt.NDArray[np.integer]"
+
+
+def ids_for(ids: IdsLike) -> Ids:
+    """`ids` as libtok reads them. ValueError for what is not a flat list of ids."""
+    array = np.asarray(ids)
+    if array.size == 0:
+        return np.empty(0, dtype=np.uint32)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise ValueError(
+            f"ids: expected a flat sequence of integers, got shape {array.shape}, {array.dtype}"
+        )
+    if array.dtype != np.uint32:
+        low, high = int(array.min()), int(array.max())
+        if low < 0 or high > ID_MAX:
+            raise ValueError(f"ids: {low if low < 0 else high} is not an unsigned 32-bit number")
+    return np.ascontiguousarray(array, dtype=np.uint32)
+
+
+def without(ids: Ids, special: Ids | None) -> Ids:
+    """`ids` but the special ones; None: all of them."""
+    return ids if special is None else ids[~np.isin(ids, special)]
+
+
+class DecodeStream:
+    """Ids on their way to text, never with part of a character. Made by
+    `Tokenizer.decode_stream()`; one thread at a time."""
+
+    def __init__(self, stream: libtok.DecodeStream, special: Ids | None) -> None:
+        self._stream = stream
+        self._special = special
+        self._text = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def feed(self, ids: IdsLike) -> str:
+        """Text of `ids` up to the last whole character. ValueError for an unknown id."""
+        array = without(ids_for(ids), self._special)
+        return self._text.decode(self._stream.feed(array, False))
+
+    def finish(self) -> str:
+        """End the ids. Returns what is left: U+FFFD for part of a character."""
+        left = self._stream.feed(np.empty(0, dtype=np.uint32), True)
+        return self._text.decode(left, True)

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A text that comes in pieces, to ids as they become certain."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
+from types import TracebackType
+from typing import Self, TypeAlias
+
+from .._native import libtok
+from .batch import Ids
+
+Text: TypeAlias = str | bytes | bytearray | memoryview
+Chunks: TypeAlias = Iterable[Text] | AsyncIterable[Text]
+
+
+class Stream(libtok.Stream):
+    """A text on its way through: each id is given out as soon as no later byte can change it.
+
+    All ids together are those of the whole text, however it was cut. Made by
+    `Tokenizer.stream()`; one thread at a time, another gets a RuntimeError. At the end of a `with`
+    it is closed.
+
+    Of a stream with chunks, `for ids in stream` feeds them and gives the ids that became certain,
+    arrays of at least one; `async for` does so with asynchronous chunks.
+    """
+
+    _chunks: Chunks | None
+
+    def __iter__(self) -> Iterator[Ids]:
+        if not isinstance(self._chunks, Iterable):
+            raise TypeError("stream: no chunks to iterate over: give stream() an iterable of texts")
+        for chunk in self._chunks:
+            if len(ids := self.feed(chunk)) > 0:
+                yield ids
+        if len(ids := self.finish()) > 0:
+            yield ids
+
+    async def __aiter__(self) -> AsyncIterator[Ids]:
+        if not isinstance(self._chunks, AsyncIterable):
+            raise TypeError(
+                "stream: no chunks to iterate over: give stream() an asynchronous iterable of texts"
+            )
+        async for chunk in self._chunks:
+            if len(ids := self.feed(chunk)) > 0:
+                yield ids
+        if len(ids := self.finish()) > 0:
+            yield ids
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

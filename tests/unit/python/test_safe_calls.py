@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Calls that mean something else than they say are refused; paths are paths."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import dpdk_tokd
+import pytest
+
+
+@pytest.fixture
+def folder(gpt2_file: Path, tmp_path: Path, monkeypatch) -> Path:
+    """The folder we are in, with a vocabulary that would be found by its name as well."""
+    for name in ("gpt2", "mine"):
+        shutil.copy(gpt2_file, tmp_path / f"{name}{gpt2_file.suffix}")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_path_object_is_a_path(gpt2, gpt2_file: Path, folder: Path) -> None:
+    mine = Path(f"mine{gpt2_file.suffix}")
+    for path in (gpt2_file, folder / mine, mine):
+        assert dpdk_tokd.Tokenizer.load(path).checksum == gpt2.checksum
+    with pytest.raises(ValueError, match=r"\./gpt2.*No such file"):
+        dpdk_tokd.Tokenizer.load(Path("gpt2"), search_path=folder)
+
+
+def test_folders_to_search_are_paths(gpt2, folder: Path) -> None:
+    for where in (folder, str(folder)):
+        tok = dpdk_tokd.Tokenizer.load("gpt2", search_path=where)
+        assert Path(tok.info.path).parent == folder and tok.checksum == gpt2.checksum
+
+
+def test_a_folder_has_no_revisions(tmp_path: Path) -> None:
+    (tmp_path / "vocab.txt").write_text("[UNK]\nhello\n")
+    assert dpdk_tokd.Tokenizer.from_pretrained(tmp_path).encode("hello").tolist() == [1]
+    with pytest.raises(ValueError, match=f"revision: {tmp_path} is a folder"):
+        dpdk_tokd.Tokenizer.from_pretrained(tmp_path, revision="main")
+
+
+@pytest.mark.parametrize("path", [5, None, b"gpt2", ["gpt2"]])
+def test_what_is_no_path_is_refused_with_its_type(path) -> None:
+    with pytest.raises(TypeError, match=type(path).__name__):
+        dpdk_tokd.Tokenizer.load(path)
+
+
+@pytest.mark.parametrize(
+    "argument", [{"padding_side": "left"}, {"pad_to_multiple_of": 8}, {"pad_id": 0}]
+)
+def test_padding_is_not_ignored(gpt2, argument: dict) -> None:
+    name = next(iter(argument))
+    with pytest.raises(ValueError, match=f"^{name}: nothing is padded: give padding"):
+        gpt2.encode_batch(["a"], **argument)
+    gpt2.encode_batch(["a"], padding=True, **{"pad_id": 1} | argument)
+
+
+@pytest.mark.parametrize("truncation", [{}, {"truncation": None}, {"truncation": False}])
+def test_the_side_of_truncation_is_not_ignored(gpt2, truncation: dict) -> None:
+    for call in (gpt2.encode, lambda text, **how: gpt2.encode_batch([text], **how)):
+        with pytest.raises(ValueError, match=r"^truncation_side: nothing is truncated: give tr"):
+            call("a", truncation_side="left", **truncation)
+        call("a", truncation_side=None, **truncation)
+        call("a", truncation_side="left", truncation=1)

@@ -103,7 +103,7 @@ def trained(folder: Path) -> list:
     return [new(LONG).data, new.get_vocab()]
 
 
-@pytest.mark.parametrize("family", ["gpt2", "bert", "llama3"])
+@pytest.mark.parametrize("family", ["gpt2", "llama3"])  # WordPiece: not twice the same
 def test_train_new_from_iterator(family, model, both_ways):
     both_ways(trained, model(family))
 

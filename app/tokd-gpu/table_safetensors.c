@@ -231,8 +231,7 @@ take_tensors(struct tokg_table_file *f, json_t *root, uint64_t data, struct tokg
 
 	if (span == NULL)
 		return tokg_agent_wrong(err, "table %s: cannot allocate its header", f->path);
-	json_object_foreach(root, name, v)
-	{
+	json_object_foreach (root, name, v) {
 		if (strcmp(name, "__metadata__") == 0)
 			continue;
 		good = take_tensor(f, name, v, data, &span[n++], err);

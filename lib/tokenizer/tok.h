@@ -240,8 +240,10 @@ enum tok_flags {
 
 /* The largest value of tok_stream_bound(s, 1). */
 #define TOK_STREAM_HELD_MAX                                                                        \
-	(2 * TOK_CARRY_MAX + 3 + 3 * 4 * (3 + TOK_NFC_MARKS_MAX) +                                 \
-		TOK_IDS_PER_BYTE_MAX * (16 + TOK_SPM_WHITE_MAX + 2 * TOK_ADDED_HELD_MAX) +         \
+	(2 * TOK_CARRY_MAX + 3 +                                                                   \
+		TOK_IDS_PER_BYTE_MAX *                                                             \
+			(16 + 4 * (3 + TOK_NFC_MARKS_MAX) + 4 + 15 * TOK_LITERALS_MAX +            \
+				TOK_SPM_WHITE_MAX + 2 * TOK_ADDED_HELD_MAX) +                      \
 		2 * TOK_TEMPLATE_MAX)
 
 #define TOK_WORD_MAX 500 /* upper limit of a WordPiece vocabulary's max_input_chars_per_word */

@@ -7,7 +7,7 @@ from pathlib import Path
 
 # Types alone, and the buffer interface, which has no method before Python 3.12.
 ALLOWED = r"""
-dpdk_tokd\._native\.libtok\.(\w+Dict|AddedTokens|Buffer|Ids|Offsets|Side)
+dpdk_tokd\._native\.libtok\.(\w+Dict|Buffer|Ids|Offsets|Side|StreamKind|TokensInText)
 dpdk_tokd\._native\.\w+\.\w+\.__buffer__
 """
 

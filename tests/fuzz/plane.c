@@ -278,11 +278,13 @@ static void
 check_reply(const struct plane *p, const struct rte_mbuf *m, uint32_t at)
 {
 	struct tokd_rep rep;
+	size_t each;
 
 	MUST(rte_pktmbuf_data_len(m) >= at + sizeof(rep));
 	memcpy(&rep, rte_pktmbuf_mtod_offset(m, const void *, at), sizeof(rep));
 	MUST(rep.magic == TOKD_WIRE_MAGIC && rep.type == TOKD_REPLY);
-	MUST(rte_pktmbuf_data_len(m) == at + sizeof(rep) + 4 * rep.count);
+	each = rep.flags & TOKD_F_SHORT ? sizeof(uint16_t) : sizeof(uint32_t);
+	MUST(rte_pktmbuf_data_len(m) == at + sizeof(rep) + each * rep.count);
 	MUST(rep.credit <= TOKD_WIRE_WINDOW && rep.reason < TOKD_R_MAX);
 	MUST(rep.count == 0 || (uint64_t)rep.first + rep.count <= rep.total);
 }

@@ -236,7 +236,7 @@ hold(struct tok_added_state *a, uint32_t what, const struct window *w, size_t ke
 		return false;
 	if ((what & TOK_ADDED_SINGLE_WORD) && keep > 0)
 		a->word = word_before(a, w, keep);
-	memmove(a->held, a->held + keep, old);
+	memmove(a->held, a->held + w->n_held - old, old);
 	memcpy(a->held + old, w->piece + (w->n - w->n_held - (n - old)), n - old);
 	a->n_held = (uint16_t)n;
 	a->begun = (uint16_t)(next - keep);

@@ -90,7 +90,7 @@ def test_added_tokens_in_normalized_text(name, saved):
     path, reference = saved(NORMALIZERS[name], ADDED)
     tokenizer = dpdk_tokd.Tokenizer.load(str(path))
     rng, parts = random.Random(name), [*ADDED, "äb c", "ä", "B", " ", "viii", "a\u0308", "'"]
-    comparison = texts.Comparison(tokenizer, ids_of(reference), added_tokens="all")
+    comparison = texts.Comparison(tokenizer, ids_of(reference), tokens_in_text="all")
     for _ in range(texts.some(20_000) + 20):
         comparison.randomly("".join(rng.choices([*parts, *texts.PIECES], k=rng.randint(1, 9))))
 

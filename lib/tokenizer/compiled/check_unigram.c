@@ -167,12 +167,6 @@ texts_fit(const struct tok_vocab *v, const struct tok_span *text)
 	return true;
 }
 
-bool
-tok_compiled_check_texts(const struct tok_vocab *v)
-{
-	return texts_fit(v, v->wordpiece.at_start) && texts_fit(v, v->wordpiece.behind);
-}
-
 const char *
 tok_compiled_check_unigram(const struct tok_vocab *v)
 {
@@ -186,11 +180,11 @@ tok_compiled_check_unigram(const struct tok_vocab *v)
 const char *
 tok_compiled_check_normalizer(const struct tok_vocab *v)
 {
-	uint32_t ids_per_byte, several;
+	uint32_t ids_per_byte;
 
 	if (!own_fit(v))
 		return "added";
-	if (!tok_compiled_check_texts(v))
+	if (!texts_fit(v, v->wordpiece.at_start) || !texts_fit(v, v->wordpiece.behind))
 		return "text";
-	return tok_spm_norm_check(v, &ids_per_byte, &several);
+	return tok_spm_norm_check(v, &ids_per_byte);
 }

@@ -70,9 +70,7 @@ tok_words_name(enum tok_kind kind, enum tok_pretok pretok)
 	case TOK_KIND_BPE:
 		break;
 	case TOK_KIND_WORDPIECE:
-		return pretok == TOK_PRETOK_BERT    ? "bert"
-		       : pretok == TOK_PRETOK_WHITE ? "white space"
-						    : "words";
+		return "bert";
 	case TOK_KIND_UNIGRAM:
 		return "metaspace";
 	}

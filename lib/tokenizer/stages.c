@@ -38,6 +38,10 @@ split_added(struct tok_stream *s, enum tok_added_which which, const struct tok_s
 
 	if (!s->added[which])
 		return tok_stage_next(s, next, p, n, last, ids);
+	if (tok_added_none(&s->added_state[which], &s->vocab->added[which], &piece)) {
+		tok_added_init(&s->added_state[which]);
+		return tok_stage_next(s, next, p, n, true, ids);
+	}
 	while (error == TOK_ERROR_NONE) {
 		switch (tok_added_next(
 			&s->added_state[which], &s->vocab->added[which], &piece, &span)) {

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from ._native import libtok
 from .tokenizer import Tokenizer
+from .tokenizer.decode import ids_for
 
 if TYPE_CHECKING:
     import numpy as np
@@ -80,6 +81,7 @@ class Encoding:
         disallowed_special: Disallowed = "all",
     ) -> npt.NDArray[np.uint32]:
         """As `encode`; ids as an array."""
+        _check_text(text)
         ordinary = disallowed_special == "all" or not disallowed_special
         if ordinary and not any(lead in text for lead in self._leads):
             return self._ordinary(text)
@@ -114,7 +116,7 @@ class Encoding:
         disallowed_special: Disallowed = "all",
     ) -> list[list[int]]:
         """As `encode` of each."""
-        texts = list(text)
+        texts = list(map(_check_text, text))
         ordinary = disallowed_special == "all" or not disallowed_special
         if ordinary and not any(lead in one for lead in self._leads for one in texts):
             return self.encode_ordinary_batch(texts, num_threads=num_threads)
@@ -131,10 +133,10 @@ class Encoding:
         return id
 
     def _ordinary(self, text: str) -> npt.NDArray[np.uint32]:
-        if not isinstance(text, str):
-            raise TypeError(f"text: expected a str, got {type(text).__name__}")
         try:
-            return self._tokenizer.encode(text, add_special_tokens=False, tokens_in_text="none")
+            return self._tokenizer.encode(
+                _check_text(text), add_special_tokens=False, tokens_in_text="none"
+            )
         except UnicodeEncodeError:
             return self._ordinary(_repaired(text))
 
@@ -161,9 +163,13 @@ class Encoding:
     # ---- decoding ----
 
     def decode_bytes(self, tokens: Sequence[int]) -> bytes:
-        """Bytes of ids. KeyError: an id is unknown."""
+        """Bytes of ids. KeyError: an id is unknown. TypeError: these are no ids."""
         try:
-            return self._tokenizer.decode_bytes(tokens)
+            ids = ids_for(tokens)
+        except ValueError as e:
+            raise TypeError(str(e)) from None
+        try:
+            return self._tokenizer.decode_bytes(ids)
         except ValueError as e:
             raise KeyError(str(e)) from None
 
@@ -241,9 +247,14 @@ def _any_of(tokens: frozenset[str]) -> re.Pattern[str]:
     return re.compile("|".join(map(re.escape, longest_first)) or r"(?!)")
 
 
-def _encodable(text: str) -> str:
+def _check_text(text: str) -> str:
     if not isinstance(text, str):
         raise TypeError(f"text: expected a str, got {type(text).__name__}")
+    return text
+
+
+def _encodable(text: str) -> str:
+    _check_text(text)
     try:
         text.encode()
     except UnicodeEncodeError:

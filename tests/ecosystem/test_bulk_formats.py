@@ -40,6 +40,16 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sinks, "PART_IDS", 4000)
 
 
+@pytest.mark.parametrize("dtype", ["uint32", "int32", "int64"])
+def test_a_column_of_arrow_has_the_ids(gpt2, texts, dtype) -> None:
+    batch = gpt2.encode_batch(texts, dtype=dtype)
+    for part in (batch, batch[1:], batch[::2], batch[:0]):
+        column = part.to_arrow()
+        assert column.to_pylist() == part.tolist()
+        assert column.type == pa.list_(pa.int64() if dtype == "int64" else pa.int32())
+    assert batch.to_arrow().values.buffers()[1].address == batch.ids.ctypes.data
+
+
 def test_megatron_reads_the_index(gpt2, gpt2_file, parquet, texts, tmp_path, small):
     indexed = pytest.importorskip("megatron.core.datasets.indexed_dataset")
     bulk.encode_files(str(gpt2_file), [parquet], tmp_path / "out", append=EOS)

@@ -10,6 +10,7 @@ import lzma
 import pickle
 import random
 
+import numpy as np
 import pytest
 import texts
 from test_families import FETCHED, SHARED, tokenizers
@@ -120,8 +121,9 @@ def steps(stream, tokenizer, ids):
 
 def test_decoding_step_by_step(both):
     theirs, ours = both
-    theirs.no_truncation()
-    theirs.no_padding()
+    for tokenizer in both:
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
     known = sorted(theirs.get_vocab().values())
     for seed in range(texts.some(30_000)):
         rng = random.Random(seed)
@@ -132,6 +134,20 @@ def test_decoding_step_by_step(both):
         a = tokenizers.decoders.DecodeStream(before, skip)
         b = hf.DecodeStream(before, skip)
         assert list(steps(b, ours, ids)) == list(steps(a, theirs, ids))
+
+
+def test_decoding_steps_with_ids_of_numpy_and_copies(both):
+    theirs, ours = both
+    ids = np.array(theirs.encode("Hello world, naïve 😀").ids, np.uint32)
+    a, b = tokenizers.decoders.DecodeStream(), hf.DecodeStream(ids[:0])
+    want = [a.step(theirs, id) for id in ids.tolist()]
+    assert [b.step(ours, id) for id in ids[:3]] == want[:3]
+    twin = copy.copy(b)
+    for stream in (b, twin):
+        assert [stream.step(ours, id) for id in ids[3:]] == want[3:]
+    assert hf.DecodeStream().step(ours, ids) == tokenizers.decoders.DecodeStream().step(
+        theirs, ids.tolist()
+    )
 
 
 def test_vocabulary(both):

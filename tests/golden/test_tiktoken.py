@@ -92,8 +92,13 @@ def test_vocabulary(both):
             assert ours.encode_single_token(token) == theirs.encode_single_token(token) == id
     for token in (" the", b" the", "no such token", b"\xff\xff\xff"):
         assert of(ours, "encode_single_token", token) == of(theirs, "encode_single_token", token)
-    assert [of(e, "encode", 5) for e in both] == [TypeError] * 2
-    assert [of(e, "encode", b"bytes") for e in both] == [TypeError] * 2
+    for text in (5, None, b"bytes"):
+        assert [of(e, "encode", text) for e in both] == [TypeError] * 2
+        assert [of(e, "encode_batch", ["a", text]) for e in both] == [TypeError] * 2
+        with pytest.raises(TypeError, match="^text: expected a str, got"):
+            ours.encode(text)
+    for ids in (5, None, "ab", [1.0], ["a"]):
+        assert [of(e, "decode", ids) for e in both] == [TypeError] * 2
 
 
 def test_a_refused_text_names_the_token(both):

@@ -84,6 +84,16 @@ skip_others(const struct tok_added *set, const uint8_t *p, size_t n)
 	return at;
 }
 
+bool
+tok_added_none(
+	const struct tok_added_state *a, const struct tok_added *set, struct tok_added_piece *piece)
+{
+	if (!piece->last || a->n_held > 0 || a->strip)
+		return false;
+	piece->next = skip_others(set, piece->p, piece->n);
+	return piece->next == piece->n;
+}
+
 /* The next place from `at` on where a token may begin. */
 static size_t
 find_first(const struct tok_added *set, const struct window *w, size_t at)

@@ -48,6 +48,11 @@ enum tok_added_result {
 enum tok_added_result tok_added_next(struct tok_added_state *a, const struct tok_added *set,
 	struct tok_added_piece *piece, struct tok_added_span *span);
 
+/* Before tok_added_next: is it not needed, as the text ends with this piece, nothing waits before
+ * it and no token begins in it? */
+bool tok_added_none(const struct tok_added_state *a, const struct tok_added *set,
+	struct tok_added_piece *piece);
+
 static inline void
 tok_added_init(struct tok_added_state *a)
 {

@@ -92,6 +92,8 @@ vocab_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 	struct vocab *v;
 	int strict;
 
+	if (PyTuple_Size(args) < 5) /* by a user */
+		return PyErr_Format(PyExc_TypeError, "use Tokenizer.load(name_or_path)");
 	if (!PyArg_ParseTuple(args, "szzzp|y*", &name, &opts.pretokenizer, &opts.search_path,
 		    &opts.algo, &strict, &text))
 		return NULL;
@@ -147,14 +149,15 @@ vocab_info(PyObject *self, PyObject *unused)
 static PyObject *
 vocab_token(PyObject *self, PyObject *id)
 {
-	unsigned long n = PyLong_AsUnsignedLong(id);
+	Py_ssize_t n = PyNumber_AsSsize_t(id, NULL); /* the nearest one, if it does not fit */
 	const uint8_t *bytes;
 	uint32_t len;
 
-	if (n == (unsigned long)-1 && PyErr_Occurred())
+	if (n == -1 && PyErr_Occurred())
 		return NULL;
-	bytes = n > UINT32_MAX ? NULL
-			       : tok_vocab_token(((struct vocab *)self)->vocab, (uint32_t)n, &len);
+	bytes = n < 0 || n > UINT32_MAX
+			? NULL
+			: tok_vocab_token(((struct vocab *)self)->vocab, (uint32_t)n, &len);
 	if (bytes == NULL)
 		Py_RETURN_NONE;
 	return PyBytes_FromStringAndSize((const char *)bytes, len);

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import index
 from typing import Protocol
 
 _UNFINISHED = "\ufffd"
@@ -27,7 +28,7 @@ class DecodeStream:
     _n_given: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        self._held = list(self.ids or ())
+        self._held = [] if self.ids is None else list(self.ids)
 
     def step(self, tokenizer: Decoding, id: int | Sequence[int]) -> str | None:
         """The text that these ids add; None: it ends within a character, or there is none.
@@ -38,13 +39,18 @@ class DecodeStream:
             before = self._decoded(tokenizer)
             if not before.endswith(_UNFINISHED):
                 self._given, self._n_given = before, len(self._held)
-        self._held += [id] if isinstance(id, int) else id
+        try:
+            new_ids: Sequence[int] = [index(id)]  # type: ignore[arg-type]  # also of numpy
+        except TypeError:
+            new_ids = id  # type: ignore[assignment]
+        self._held = [*self._held, *new_ids]  # a copy of this stream keeps its own
         text = self._decoded(tokenizer)
         if text.endswith(_UNFINISHED) or len(text.encode()) <= len(self._given.encode()):
             return None
         if not text.startswith(self._given):
             raise ValueError(
-                f"id {self._held[-1]}: expected a text that begins with {self._given!r}, got {text!r}"
+                f"Invalid prefix encountered while decoding stream: id {self._held[-1]}: "
+                f"expected a text that begins with {self._given!r}, got {text!r}"
             )
         new = text[len(self._given) :]
         self._held = self._held[self._n_given :]

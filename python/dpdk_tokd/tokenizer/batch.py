@@ -91,6 +91,7 @@ class Batch:
         n = len(self)
         if isinstance(i, slice):
             return self._slice(range(n)[i])
+        i = operator.index(i)
         if not -n <= i < n:
             raise IndexError(f"text {i} of a batch of {n}")
         i %= n
@@ -176,10 +177,16 @@ class Batch:
         return Padded(ids, inside.view(np.uint8))
 
     def to_arrow(self) -> pyarrow.ListArray:
-        """A column for Arrow, Parquet, `datasets`, Ray: lists of int32, in the same memory."""
+        """A column for Arrow, Parquet, `datasets`, Ray: lists of int32, or of int64 where the ids
+        are, in the same memory. ValueError: there are 2**31 ids or more."""
         import pyarrow
 
-        splits, ids = self.splits.astype(np.int32), self.ids.view(np.int32)
+        if len(self.ids) > LENGTH_MAX:
+            raise ValueError(
+                f"{len(self.ids)} ids: expected at most {LENGTH_MAX} in one column: take slices"
+            )
+        ids = self.ids.view(np.int32) if self.ids.dtype == np.uint32 else self.ids
+        splits = self.splits.astype(np.int32)
         return pyarrow.ListArray.from_arrays(pyarrow.array(splits), pyarrow.array(ids))
 
     def __repr__(self) -> str:

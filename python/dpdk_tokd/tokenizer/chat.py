@@ -172,8 +172,6 @@ def render(
 ) -> str:
     """The text of a conversation. ValueError: the template raised an exception, or is wrong."""
     made = compiled(template)
-    import jinja2
-
     chat = [{k: v for k, v in plain(message).items() if v is not None} for message in messages]
     for message in chat:
         reasons = [message[name] for name in REASONING if name in message]
@@ -185,8 +183,9 @@ def render(
         where, field = _final_text(chat[-1], "content")
         text = where[field]
         where[field] += MARK
+    values = {**plain(variables), "messages": chat}
     try:
-        rendered = made.render({**plain(variables), "messages": chat})
-    except jinja2.TemplateError as error:
+        rendered = made.render(values)
+    except Exception as error:  # a template is a program: it may divide by zero
         raise ValueError(f"chat template: {error}") from error
     return _up_to_mark(rendered, text) if continue_final_message else rendered

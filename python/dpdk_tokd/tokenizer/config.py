@@ -29,6 +29,8 @@ class Config:
 
     def template(self, asked: str | None, with_tools: bool) -> str:
         """`asked` is a name, or a template itself."""
+        if asked is not None and not isinstance(asked, str):
+            raise TypeError(f"chat_template: expected a text or a name, got {type(asked).__name__}")
         if asked is None:
             asked = "tool_use" if with_tools and "tool_use" in self.templates else "default"
         elif asked not in self.templates and ("{" in asked or "\n" in asked):

@@ -343,7 +343,7 @@ class Tokenizer(libtok.Vocab):
 
         given = {"messages": messages, "tools": tools, "documents": documents}
         chat.check_lists(given)
-        if len(messages) == 0:
+        if not messages:
             raise ValueError("messages: none: give at least one")
         if add_generation_prompt and continue_final_message:
             raise ValueError("give either add_generation_prompt or continue_final_message")

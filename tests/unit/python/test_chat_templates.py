@@ -95,6 +95,9 @@ def test_what_a_template_refuses(tok) -> None:
         ("{{ ().__class__.__mro__ }}", "^chat template: access to attribute '__class__'"),
         ("{{ messages.append(1) }}", "^chat template: .*append"),
         ("{{ none.of.this }}", "^chat template: 'none' is undefined|has no attribute"),
+        ("{{ 1 / 0 }}", "^chat template: division by zero"),
+        ("{{ 'a' + 1 }}", "^chat template: can only concatenate"),
+        ("{% macro a() %}{{ a() }}{% endmacro %}{{ a() }}", "^chat template: maximum recursion"),
     ):
         with pytest.raises(ValueError, match=says):
             tok.apply_chat_template(SAY, chat_template=template)
@@ -103,8 +106,11 @@ def test_what_a_template_refuses(tok) -> None:
 
 
 def test_arguments_that_cannot_be(tok, gpt2) -> None:
-    with pytest.raises(ValueError, match="^messages: none: give at least one"):
-        tok.apply_chat_template([])
+    for none in ([], None):
+        with pytest.raises(ValueError, match="^messages: none: give at least one"):
+            tok.apply_chat_template(none)
+    with pytest.raises(TypeError, match="^chat_template: expected a text or a name, got int"):
+        tok.apply_chat_template(SAY, chat_template=5)
     with pytest.raises(TypeError, match="^messages: expected a list of dicts, got str"):
         tok.apply_chat_template("one two")
     with pytest.raises(TypeError, match=r"^messages\[1\]: expected a dict, got str"):

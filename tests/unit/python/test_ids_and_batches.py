@@ -67,6 +67,8 @@ def test_a_slice_of_a_batch_is_a_batch(gpt2, dtype) -> None:
     assert batch[1:][1:][0].tolist() == want[2]
     with pytest.raises(IndexError, match="text 6 of a batch of 6"):
         batch[6]
+    with pytest.raises(TypeError, match="'str' object cannot be interpreted as an integer"):
+        batch["one"]
 
 
 def test_calling_a_tokenizer_encodes(gpt2) -> None:

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import dpdk_tokd
+import numpy as np
 import pytest
 
 
@@ -63,3 +64,26 @@ def test_the_side_of_truncation_is_not_ignored(gpt2, truncation: dict) -> None:
             call("a", truncation_side="left", **truncation)
         call("a", truncation_side=None, **truncation)
         call("a", truncation_side="left", truncation=1)
+
+
+def test_an_id_of_numpy_has_its_token(gpt2) -> None:
+    """What `encode` gives; and what is no id has none."""
+    for id in (15496, np.uint32(15496), np.int64(15496)):
+        assert gpt2.id_to_token(id) == gpt2.token(id) == b"Hello"
+    for id in (-1, len(gpt2), 2**32 + 15496, 2**70, -(2**70)):
+        assert gpt2.id_to_token(id) is None
+        with pytest.raises(KeyError):
+            gpt2.token(id)
+    with pytest.raises(TypeError, match="'float' object cannot be interpreted as an integer"):
+        gpt2.id_to_token(1.0)
+
+
+def test_a_tokenizer_is_made_by_load() -> None:
+    with pytest.raises(TypeError, match=r"^use Tokenizer.load\(name_or_path\)$"):
+        dpdk_tokd.Tokenizer("gpt2")
+
+
+def test_a_view_with_gaps_in_a_batch_is_named(gpt2) -> None:
+    with pytest.raises(BufferError, match="contiguous") as error:
+        gpt2.encode_batch(["a", memoryview(b"abcd")[::2]])
+    assert error.value.__notes__ == ["text 1 of the batch"]

@@ -71,8 +71,11 @@ text_take(struct encoder_text *text, Py_buffer *b, PyObject *o, Py_ssize_t index
 			refuse(o, NULL, index);
 			return -1;
 		}
-		if (PyObject_GetBuffer(o, b, PyBUF_ND | PyBUF_FORMAT) < 0)
+		if (PyObject_GetBuffer(o, b, PyBUF_ND | PyBUF_FORMAT) < 0) {
+			if (index >= 0)
+				note_index(index);
 			return -1;
+		}
 		if (!is_bytes(b)) {
 			refuse(o, b, index);
 			PyBuffer_Release(b);

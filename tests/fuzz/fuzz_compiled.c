@@ -75,7 +75,7 @@ make_bpe(struct tok_model *m, enum tok_pretok pretok, bool greedy, bool whole)
 		.pretok = pretok,
 		.greedy = greedy,
 		.ignore_merges = whole,
-		.nfc = whole};
+		.norm = {.n = whole, .step = {{.kind = TOK_NORM_FORM_C}}}};
 	MUST(tok_model_init(m, 265, 400, 6, NULL));
 	m->n_tokens = 0;
 	for (int byte = 0; byte < 256; byte++) {

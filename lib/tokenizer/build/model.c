@@ -99,6 +99,8 @@ add_bert(uint32_t crc, const struct tok_model *m)
 				      (uint32_t)b->handle_chinese_chars << 2 |
 				      (uint32_t)b->strip_accents << 1 | b->lowercase);
 	crc = add_number(crc, b->max_chars);
+	if (b->whole)
+		crc = add_number(crc, 0x77686f);
 	return add_number(crc, b->unk);
 }
 
@@ -178,11 +180,15 @@ tok_model_checksum(const struct tok_model *m)
 		crc = add_number(crc, m->merge[i].result);
 	}
 	/* Only if it makes a difference, so that equal tokenizers have equal checksums. */
-	if (m->nfc)
+	if (tok_norm_is_form_c(&m->norm))
 		crc = add_number(crc, 0x4e4643);
+	else if (m->norm.n > 0)
+		crc = tok_crc32(crc, &m->norm, sizeof(m->norm));
 	if (m->metaspace.stage != TOK_METASPACE_OFF)
 		crc = add_number(
 			crc, 0x73700000u | (uint32_t)m->metaspace.stage << 8 | m->metaspace.prefix);
+	if (m->word_end)
+		crc = add_number(crc, 0x3c2f77);
 	if (m->greedy)
 		crc = add_number(crc, 0x677265);
 	if (m->ignore_merges && m->n_unmerged > 0)

@@ -229,6 +229,7 @@ fill_in(struct tok_vocab *v)
 		tok_bert_norm_plain(&v->wordpiece.norm);
 	if (v->kind == TOK_KIND_UNIGRAM || v->unigram.norm.sentencepiece)
 		tok_unigram_sum(v);
+	tok_norm_sum(v);
 	tok_added_sum(v);
 	v->info.pretokenizer = tok_words_name(v->kind, v->pretok);
 	v->info.algo = v->kind == TOK_KIND_BPE && v->longest.node != NULL ? "greedy" : "exact";
@@ -270,6 +271,12 @@ tok_compiled_load(
 		return NULL;
 	}
 	fill_in(v);
+	if (!tok_norm_bound(v)) {
+		tok_fail(err, "%s: its normalizer gives more than %u ids for a byte: " AGAIN,
+			f.shown, TOK_IDS_PER_BYTE_MAX);
+		tok_vocab_free(v);
+		return NULL;
+	}
 	tok_stages_set(v);
 	if (v->kind == TOK_KIND_BPE && v->longest.node == NULL)
 		tok_byte_runs_fill(v);

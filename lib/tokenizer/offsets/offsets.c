@@ -30,6 +30,17 @@ tok_offsets_nfc(
 	return next_stage(o, next, source);
 }
 
+/* tok_has_offsets is false where a stage has this. */
+bool
+tok_offsets_none(
+	struct tok_offsets *o, const struct tok_stage *const *next, struct tok_source *source)
+{
+	(void)o;
+	(void)next;
+	(void)source;
+	return false;
+}
+
 bool
 tok_offsets_spm(
 	struct tok_offsets *o, const struct tok_stage *const *next, struct tok_source *source)
@@ -208,6 +219,10 @@ take_template(struct tok_offsets *o, const uint32_t *ids, uint32_t n)
 bool
 tok_has_offsets(const struct tok_vocab *v)
 {
+	for (const struct tok_stage *const *stage = v->stage; *stage != NULL; stage++) {
+		if ((*stage)->offsets == tok_offsets_none)
+			return false;
+	}
 	return !v->unigram.norm.sentencepiece;
 }
 

@@ -26,8 +26,8 @@ struct tok_offsets {
 typedef bool tok_offsets_stage(
 	struct tok_offsets *o, const struct tok_stage *const *next, struct tok_source *source);
 
-tok_offsets_stage tok_offsets_added_text, tok_offsets_spm, tok_offsets_nfc, tok_offsets_metaspace,
-	tok_offsets_added_normal, tok_offsets_prefix;
+tok_offsets_stage tok_offsets_added_text, tok_offsets_none, tok_offsets_spm, tok_offsets_nfc,
+	tok_offsets_metaspace, tok_offsets_added_normal, tok_offsets_prefix;
 /* Models: the next bytes of the source, source->left or all, are a text. */
 tok_offsets_stage tok_offsets_bpe, tok_offsets_wordpiece, tok_offsets_unigram;
 

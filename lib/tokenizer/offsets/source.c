@@ -42,7 +42,7 @@ void
 tok_source_nfc(struct tok_source *s)
 {
 	s->read = read_nfc;
-	tok_nfc_init(&s->nfc);
+	tok_nfc_init(&s->nfc, false);
 }
 
 static bool

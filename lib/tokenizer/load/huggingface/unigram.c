@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A tokenizer.json with a Unigram model: supported components and their meaning. Set-up only. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "added.h"
 #include "build/parts.h"
 #include "metaspace.h"
+#include "normalizer.h"
 #include "load/json_rules.h"
 #include "scores.h"
 #include "unigram.h"
@@ -160,23 +162,47 @@ read_normalizer(const char *file, const struct tok_json *component, struct tok_m
 		"null, Precompiled, Strip, Replace of several blanks, Sequence of these", err);
 }
 
+/* May sentencepiece's normalizer (spm_norm.h) take list[from .. ]? */
 static bool
-read_normalizers(const char *file, const struct tok_json *root, struct tok_model_unigram *u,
-	struct tok_error *err)
+is_spm(const struct tok_json *list, size_t from)
 {
-	const struct tok_json *normalizer = tok_json_get(root, "normalizer"), *one;
+	struct tok_model_unigram u = {0};
+	bool ok = true;
+
+	for (size_t i = from; ok && i < tok_json_array_size(list); i++)
+		ok = read_normalizer("", tok_json_at(list, i), &u, NULL);
+	free(u.charsmap);
+	return ok;
+}
+
+/* The last ones are sentencepiece's normalizer, as many as it takes; those before are steps. */
+static bool
+read_normalizers(
+	const char *file, const struct tok_json *root, struct tok_model *m, struct tok_error *err)
+{
+	const struct tok_json *normalizer = tok_json_get(root, "normalizer");
 	const struct tok_json *list;
-	size_t i;
+	size_t from = 0;
 
 	if (tok_json_is_absent(normalizer))
 		return true;
 	if (!tok_json_is_type(normalizer, "Sequence"))
-		return read_normalizer(file, normalizer, u, err);
-	list = sequence(file, "normalizer", normalizer, "normalizers", 8, err);
+		return tok_json_is_type(normalizer, "Precompiled") ||
+				       tok_json_is_type(normalizer, "Strip")
+			       ? read_normalizer(file, normalizer, &m->unigram, err)
+			       : tok_json_step(file, "normalizer", normalizer, &m->norm, err);
+	list = sequence(file, "normalizer", normalizer, "normalizers", 10, err);
 	if (list == NULL)
 		return false;
-	tok_json_array_foreach (list, i, one) {
-		if (!read_normalizer(file, one, u, err))
+	while (!is_spm(list, from)) {
+		char what[60];
+
+		snprintf(what, sizeof(what), "normalizer.normalizers[%zu]", from);
+		if (!tok_json_step(file, what, tok_json_at(list, from++), &m->norm, err))
+			return false;
+	}
+	for (; from < tok_json_array_size(list); from++) {
+		if (!read_normalizer(file, tok_json_at(list, from), &m->unigram, err))
 			return false;
 	}
 	return true;
@@ -251,12 +277,14 @@ read_decoder(const char *file, const struct tok_json *root, struct tok_model_uni
  * change that.
  */
 static bool
-check_first(const char *file, const struct tok_json *root, const struct tok_model_unigram *u,
+check_first(const char *file, const struct tok_json *root, const struct tok_model *m,
 	struct tok_error *err)
 {
+	const struct tok_model_unigram *u = &m->unigram;
 	const struct tok_json *added = tok_json_get(root, "added_tokens");
 	const struct tok_json *one;
 	const char *why = u->words	  ? "WhitespaceSplit"
+			  : m->norm.n > 0 ? "these normalizers"
 			  : u->strip_left ? "Strip of strip_left"
 					  : NULL;
 	size_t i;
@@ -282,8 +310,8 @@ tok_json_unigram_check(
 
 	return tok_json_check(file, "model", tok_json_get(root, "model"), model_rules,
 		       N(model_rules), err) &&
-	       read_normalizers(file, root, u, err) && read_pre_tokenizers(file, root, u, err) &&
-	       read_decoder(file, root, u, err) && check_first(file, root, u, err);
+	       read_normalizers(file, root, m, err) && read_pre_tokenizers(file, root, u, err) &&
+	       read_decoder(file, root, u, err) && check_first(file, root, m, err);
 }
 
 /* ---- model ---- */

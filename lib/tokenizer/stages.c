@@ -284,20 +284,6 @@ feed_border(struct tok_stream *s, const struct tok_stage *const *next, const uin
 const struct tok_stage tok_stage_border = {
 	.open = open_border, .feed = feed_border, .offsets = tok_offsets_none};
 
-static enum tok_error_code
-feed_collect(struct tok_stream *s, const struct tok_stage *const *next, const uint8_t *p, size_t n,
-	bool last, uint32_t **ids)
-{
-	(void)s;
-	(void)next;
-	(void)last;
-	for (size_t i = 0; i < n; i++)
-		*(*ids)++ = p[i];
-	return TOK_ERROR_NONE;
-}
-
-const struct tok_stage tok_stage_collect = {.feed = feed_collect};
-
 /* U+2581 becomes a blank, and a blank is put before the text. */
 static enum tok_error_code
 feed_metaspace(struct tok_stream *s, const struct tok_stage *const *next, const uint8_t *p,

@@ -126,7 +126,26 @@ def test_compiled(name, saved, tmp_path):
         assert tokenizer.encode(text, add_special_tokens=False).tolist() == ids_of(reference)(text)
 
 
+TOO_LONG = "its normalizer gives more than 12 ids for a byte"
+FIFTEEN = "123456789012345"
+
+
+def in_a_row(*steps) -> dict:
+    return json.loads(made.Sequence(list(steps)).__getstate__())
+
+
 REFUSED = [
+    (in_a_row(made.Replace("a", "xyxyxyxyxyxy"), made.Replace("xy", FIFTEEN)), TOO_LONG),
+    (in_a_row(made.Replace("a", "e\u0301" * 4), made.NFC(), made.Replace("é", FIFTEEN)), TOO_LONG),
+    (
+        in_a_row(
+            made.Replace(" ", "b"),
+            made.Replace("\U00010000", " "),
+            made.Strip(),  # blanks wait here
+            made.Replace(" ", FIFTEEN),
+        ),
+        TOO_LONG,
+    ),
     ({"type": "Nmt"}, '"Nmt" is not implemented (implemented: NFC, NFD'),
     (
         {"type": "Sequence", "normalizers": [{"type": "NFD"}, {"type": "NFC"}]},

@@ -66,11 +66,8 @@ bool tok_norm_build(struct tok_vocab *v, const struct tok_model_norm *norm, stru
 /* Fill in the fields of v->norm that follow from its tables, which are valid. */
 void tok_norm_sum(struct tok_vocab *v);
 
-/* The same for v->ids_per_byte, when all else is there. False: it is above the limit. */
-bool tok_norm_bound(struct tok_vocab *v);
-
-/* The most ids that the steps, and what comes behind them, make of a byte. */
-uint32_t tok_norm_ids_per_byte(const struct tok_vocab *v);
+/* The same for v->ids_per_byte, when all else is there. Returns NULL, or what is wrong. */
+const char *tok_norm_bound(struct tok_vocab *v);
 
 /*
  * What the steps make of n bytes: out[0 .. *len). False: that has more than `room` bytes, or

@@ -477,6 +477,7 @@ build_wordpiece(struct tok_vocab *v, const struct tok_model *m, struct tok_error
 static bool
 build(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 {
+	const char *wrong;
 	bool ok = build_spans(v, m, err) && tok_norm_build(v, &m->norm, err);
 
 	switch (m->kind) {
@@ -495,12 +496,8 @@ build(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 	ok = ok && tok_added_build(v, m, err);
 	if (ok && (m->kind == TOK_KIND_UNIGRAM || m->unigram.sentencepiece))
 		tok_unigram_sum(v); /* uses the added tokens */
-	if (ok && !tok_norm_bound(v))
-		return tok_fail(err,
-			"the normalizer gives up to %u ids for a byte: not implemented (the limit is "
-			"%u)",
-			v->ids_per_byte, TOK_IDS_PER_BYTE_MAX);
-	return ok;
+	wrong = ok ? tok_norm_bound(v) : NULL;
+	return wrong == NULL ? ok : tok_fail(err, "%s", wrong);
 }
 
 struct tok_vocab *

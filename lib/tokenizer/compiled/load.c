@@ -242,6 +242,7 @@ tok_compiled_load(
 	struct opened f = {.shown = tok_shown_path(path), .fd = -1};
 	const struct tok_kernels *kernels;
 	struct tok_vocab *v = NULL;
+	const char *wrong;
 	bool ok = open_file(&f, path, err) && check_header(&f, err) && check_directory(&f, err) &&
 		  map_file(&f, err);
 
@@ -260,8 +261,7 @@ tok_compiled_load(
 	v->kernels = kernels;
 	ok = opts->mem == NULL || copy_tables(v, opts->mem, err);
 	if (ok) {
-		const char *wrong = tok_compiled_check(v);
-
+		wrong = tok_compiled_check(v);
 		ok = wrong == NULL ||
 		     tok_fail(err, "%s: its tables contradict each other (%s): " AGAIN, f.shown,
 			     wrong);
@@ -271,9 +271,9 @@ tok_compiled_load(
 		return NULL;
 	}
 	fill_in(v);
-	if (!tok_norm_bound(v)) {
-		tok_fail(err, "%s: its normalizer gives more than %u ids for a byte: " AGAIN,
-			f.shown, TOK_IDS_PER_BYTE_MAX);
+	wrong = tok_norm_bound(v);
+	if (wrong != NULL) {
+		tok_fail(err, "%s: %s: " AGAIN, f.shown, wrong);
 		tok_vocab_free(v);
 		return NULL;
 	}

@@ -52,9 +52,6 @@ extern const struct tok_stage tok_stage_added_text, tok_stage_map_0, tok_stage_m
 extern const struct tok_stage tok_stage_bpe, tok_stage_bpe_unknown, tok_stage_bpe_words,
 	tok_stage_wordpiece, tok_stage_unigram;
 
-/* Takes text and writes its bytes instead of ids: at load, to normalize added tokens. */
-extern const struct tok_stage tok_stage_collect;
-
 /* State the steps of a normalizer. Returns the next free stage. */
 const struct tok_stage **tok_stages_of_norm(const struct tok_vocab *v, const struct tok_stage **to);
 

@@ -181,7 +181,7 @@ const struct tok_stage tok_stage_nfc = {
 	.open = open_nfc, .feed = feed_nfc, .waits = nfc_waits, .offsets = tok_offsets_nfc};
 
 const struct tok_stage tok_stage_nfd = {
-	.open = open_nfd, .feed = feed_nfc, .waits = nfc_waits, .offsets = tok_offsets_none};
+	.open = open_nfd, .feed = feed_nfc, .waits = nfc_waits, .offsets = tok_offsets_steps};
 
 #define MAP_STAGE(name, which)                                                                     \
 	static enum tok_error_code feed_##name(struct tok_stream *s,                               \
@@ -190,7 +190,7 @@ const struct tok_stage tok_stage_nfd = {
 	{                                                                                          \
 		return tok_map_feed((struct tok_norm_sink){s, next, ids}, which, p, n, last);      \
 	}                                                                                          \
-	const struct tok_stage tok_stage_##name = {.feed = feed_##name, .offsets = tok_offsets_none}
+	const struct tok_stage tok_stage_##name = {.feed = feed_##name, .offsets = tok_offsets_steps}
 
 MAP_STAGE(map_0, 0);
 MAP_STAGE(map_1, 1);
@@ -214,7 +214,7 @@ MAP_STAGE(map_2, 2);
 	const struct tok_stage tok_stage_##name = {.open = open_##name,                            \
 		.feed = feed_##name,                                                               \
 		.waits = name##_waits,                                                             \
-		.offsets = tok_offsets_none}
+		.offsets = tok_offsets_steps}
 
 LITERAL_STAGE(literal_0, 0);
 LITERAL_STAGE(literal_1, 1);
@@ -243,7 +243,7 @@ squeeze_waits(const struct tok_stream *s)
 const struct tok_stage tok_stage_squeeze = {.open = open_squeeze,
 	.feed = feed_squeeze,
 	.waits = squeeze_waits,
-	.offsets = tok_offsets_none};
+	.offsets = tok_offsets_steps};
 
 static void
 open_strip(struct tok_stream *s)
@@ -266,7 +266,7 @@ strip_waits(const struct tok_stream *s)
 }
 
 const struct tok_stage tok_stage_strip = {
-	.open = open_strip, .feed = feed_strip, .waits = strip_waits, .offsets = tok_offsets_none};
+	.open = open_strip, .feed = feed_strip, .waits = strip_waits, .offsets = tok_offsets_steps};
 
 static void
 open_border(struct tok_stream *s)
@@ -282,7 +282,7 @@ feed_border(struct tok_stream *s, const struct tok_stage *const *next, const uin
 }
 
 const struct tok_stage tok_stage_border = {
-	.open = open_border, .feed = feed_border, .offsets = tok_offsets_none};
+	.open = open_border, .feed = feed_border, .offsets = tok_offsets_border};
 
 /* U+2581 becomes a blank, and a blank is put before the text. */
 static enum tok_error_code
@@ -368,7 +368,7 @@ feed_bpe_words(struct tok_stream *s, const struct tok_stage *const *next, const 
 const struct tok_stage tok_stage_bpe_words = {.open = tok_pretoken_open,
 	.feed = feed_bpe_words,
 	.release = tok_pretoken_release,
-	.offsets = tok_offsets_none};
+	.offsets = tok_offsets_bpe_words};
 
 /*
  * Replace each run of unknown bytes in [ids, end) by one unknown piece. A run may continue from the

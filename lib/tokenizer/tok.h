@@ -238,12 +238,15 @@ enum tok_flags {
 /* The most ids per byte of text. Most vocabularies give three or fewer. */
 #define TOK_IDS_PER_BYTE_MAX 12
 
-/* The largest value of tok_stream_bound(s, 1). */
+/*
+ * The largest value of tok_stream_bound(s, 1). White space may wait twice: before a map and behind
+ * it.
+ */
 #define TOK_STREAM_HELD_MAX                                                                        \
 	(2 * TOK_CARRY_MAX + 3 +                                                                   \
 		TOK_IDS_PER_BYTE_MAX *                                                             \
-			(16 + 4 * (3 + TOK_NFC_MARKS_MAX) + 4 + 15 * TOK_LITERALS_MAX +            \
-				TOK_SPM_WHITE_MAX + 2 * TOK_ADDED_HELD_MAX) +                      \
+			(20 + 4 * (3 + TOK_NFC_MARKS_MAX) + 15 * TOK_LITERALS_MAX +                \
+				2 * TOK_SPM_WHITE_MAX + 2 * TOK_ADDED_HELD_MAX) +                  \
 		2 * TOK_TEMPLATE_MAX)
 
 #define TOK_WORD_MAX 500 /* upper limit of a WordPiece vocabulary's max_input_chars_per_word */

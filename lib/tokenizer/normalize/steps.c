@@ -255,14 +255,6 @@ tok_strip_feed(struct tok_norm_sink k, const uint8_t *p, size_t n, bool last)
 
 /* ---- borders of words ---- */
 
-static enum tok_side
-side_of(uint32_t cp)
-{
-	if (tok_is_word(cp))
-		return TOK_SIDE_WORD;
-	return tok_is_white(cp) ? TOK_SIDE_WHITE : TOK_SIDE_OTHER;
-}
-
 enum tok_error_code
 tok_border_feed(struct tok_norm_sink k, const uint8_t *p, size_t n, bool last)
 {
@@ -274,7 +266,7 @@ tok_border_feed(struct tok_norm_sink k, const uint8_t *p, size_t n, bool last)
 	o.n = 0;
 	while (p < end) {
 		const uint32_t len = tok_utf8_length(*p);
-		const enum tok_side side = side_of(tok_utf8_decode(p, len));
+		const enum tok_side side = tok_side_of(tok_utf8_decode(p, len));
 
 		if (side + k.s->norm.side == TOK_SIDE_WORD + TOK_SIDE_OTHER &&
 			side != TOK_SIDE_WHITE && k.s->norm.side != TOK_SIDE_WHITE) {

@@ -5,7 +5,16 @@
  */
 #pragma once
 
+#include "unicode/word.h"
 #include "vocab.h"
+
+static inline enum tok_side
+tok_side_of(uint32_t cp)
+{
+	if (tok_is_word(cp))
+		return TOK_SIDE_WORD;
+	return tok_is_white(cp) ? TOK_SIDE_WHITE : TOK_SIDE_OTHER;
+}
 
 /* The stage behind a step. */
 struct tok_norm_sink {

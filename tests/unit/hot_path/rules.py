@@ -117,7 +117,6 @@ BY_POINTER = {
             "feed_unigram",
             "feed_bpe_words",
             "feed_border",
-            "feed_collect",
             "feed_squeeze",
             "feed_strip",
             *(f"feed_map_{n}" for n in range(3)),

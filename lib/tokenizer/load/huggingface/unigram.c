@@ -40,7 +40,7 @@ static const struct tok_json_rule strip_rules[] = {
 static const struct tok_json_rule replace_rules[] = {
 	{"type", NULL, NULL, true},
 	{"pattern", NULL, NULL, true},
-	{"content", "\" \", \"" TOK_METASPACE "\"", "with the pattern \" {2,}\"", true},
+	{"content", NULL, NULL, true},
 };
 
 #define N(rules) (sizeof(rules) / sizeof(rules[0]))
@@ -93,9 +93,9 @@ read_charsmap(const char *file, const struct tok_json *component, struct tok_mod
 	const size_t len = tok_json_string_length(text);
 	long n;
 
-	if (u->charsmap != NULL || u->strip_left || u->strip_right || u->squeeze)
-		return tok_fail(err,
-			"%s: normalizer: Precompiled is only implemented once, as the first", file);
+	if (!tok_json_check(file, "normalizer", component, precompiled_rules, N(precompiled_rules),
+		    err))
+		return false;
 	u->charsmap = malloc(len + 4);
 	if (u->charsmap == NULL)
 		return tok_fail(err, "out of memory for a map of %zu bytes", len);
@@ -110,99 +110,117 @@ read_charsmap(const char *file, const struct tok_json *component, struct tok_mod
 	return true;
 }
 
-static bool
-read_strip(const char *file, const struct tok_json *component, struct tok_model_unigram *u,
-	struct tok_error *err)
-{
-	if (!tok_json_check(file, "normalizer", component, strip_rules, N(strip_rules), err))
-		return false;
-	if (u->squeeze_to_mark)
-		return tok_fail(err,
-			"%s: normalizer: Strip behind a Replace by U+2581 is not implemented: U+2581 "
-			"is not white space",
-			file);
-	u->strip_left |= is_on(component, "strip_left");
-	u->strip_right |= is_on(component, "strip_right");
-	return true;
-}
+/* What sentencepiece's normalizer (spm_norm.h) has for a component. */
+enum spm_part {
+	SPM_NONE,
+	SPM_CHARSMAP,
+	SPM_STRIP,
+	SPM_SQUEEZE,
+	SPM_SQUEEZE_TO_MARK,
+};
 
-static bool
-read_replace(const char *file, const struct tok_json *component, struct tok_model_unigram *u,
-	struct tok_error *err)
+static enum spm_part
+spm_part_of(const struct tok_json *component)
 {
 	const struct tok_json *pattern = tok_json_get(component, "pattern");
 	const char *regex = tok_json_string_value(tok_json_get(pattern, "Regex"));
 	const char *content = tok_json_string_value(tok_json_get(component, "content"));
 
-	if (regex == NULL || tok_json_object_size(pattern) != 1 || strcmp(regex, " {2,}") != 0)
-		return tok_fail(err,
-			"%s: normalizer Replace is only implemented for the Regex \" {2,}\"", file);
-	if (!tok_json_check(file, "normalizer", component, replace_rules, N(replace_rules), err))
-		return false;
-	if (u->squeeze)
-		return tok_fail(err, "%s: normalizer: Replace is not implemented twice", file);
-	u->squeeze = true;
-	u->squeeze_to_mark = strcmp(content, TOK_METASPACE) == 0;
-	return true;
+	if (tok_json_is_type(component, "Precompiled"))
+		return SPM_CHARSMAP;
+	if (tok_json_is_type(component, "Strip"))
+		return SPM_STRIP;
+	if (!tok_json_is_type(component, "Replace") || tok_json_object_size(pattern) != 1 ||
+		regex == NULL || strcmp(regex, " {2,}") != 0 || content == NULL)
+		return SPM_NONE;
+	return strcmp(content, " ") == 0	       ? SPM_SQUEEZE
+	       : strcmp(content, TOK_METASPACE) == 0 ? SPM_SQUEEZE_TO_MARK
+						       : SPM_NONE;
+}
+
+/*
+ * Of n normalizers the first that sentencepiece's stage takes, with all behind it: the map comes
+ * first, blanks are replaced once, and U+2581, which is no white space, is not stripped.
+ */
+static size_t
+first_of_spm(const struct tok_json *const *normalizer, size_t n)
+{
+	bool strips = false, squeezes = false;
+
+	for (; n > 0; n--) {
+		const enum spm_part part = spm_part_of(normalizer[n - 1]);
+
+		if (part == SPM_CHARSMAP)
+			return n - 1;
+		if (part == SPM_NONE || (part != SPM_STRIP && squeezes) ||
+			(part == SPM_SQUEEZE_TO_MARK && strips))
+			break;
+		strips = strips || part == SPM_STRIP;
+		squeezes = squeezes || part != SPM_STRIP;
+	}
+	return n;
 }
 
 static bool
-read_normalizer(const char *file, const struct tok_json *component, struct tok_model_unigram *u,
+read_spm(const char *file, const struct tok_json *component, struct tok_model_unigram *u,
 	struct tok_error *err)
 {
-	if (tok_json_is_type(component, "Precompiled"))
-		return tok_json_check(file, "normalizer", component, precompiled_rules,
-			       N(precompiled_rules), err) &&
-		       read_charsmap(file, component, u, err);
-	if (tok_json_is_type(component, "Strip"))
-		return read_strip(file, component, u, err);
-	if (tok_json_is_type(component, "Replace"))
-		return read_replace(file, component, u, err);
-	return refuse(file, "normalizer", component,
-		"null, Precompiled, Strip, Replace of several blanks, Sequence of these", err);
+	const enum spm_part part = spm_part_of(component);
+
+	if (part == SPM_CHARSMAP)
+		return read_charsmap(file, component, u, err);
+	if (part == SPM_STRIP) {
+		u->strip_left |= is_on(component, "strip_left");
+		u->strip_right |= is_on(component, "strip_right");
+		return tok_json_check(
+			file, "normalizer", component, strip_rules, N(strip_rules), err);
+	}
+	u->squeeze = true;
+	u->squeeze_to_mark = part == SPM_SQUEEZE_TO_MARK;
+	return tok_json_check(file, "normalizer", component, replace_rules, N(replace_rules), err);
 }
 
-/* May sentencepiece's normalizer (spm_norm.h) take list[from .. ]? */
 static bool
-is_spm(const struct tok_json *list, size_t from)
+read_step(const char *file, const struct tok_json *component, size_t i, struct tok_model_norm *norm,
+	struct tok_error *err)
 {
-	struct tok_model_unigram u = {0};
-	bool ok = true;
+	char what[60];
 
-	for (size_t i = from; ok && i < tok_json_array_size(list); i++)
-		ok = read_normalizer("", tok_json_at(list, i), &u, NULL);
-	free(u.charsmap);
-	return ok;
+	snprintf(what, sizeof(what), "normalizer.normalizers[%zu]", i);
+	if (spm_part_of(component) == SPM_CHARSMAP)
+		return tok_fail(err,
+			"%s: %s: Precompiled is only implemented once, and with nothing but Strip "
+			"and one Replace of blanks behind it",
+			file, what);
+	return tok_json_step(file, what, component, norm, err);
 }
+
+#define NORMALIZERS_MAX 10
 
 /* The last ones are sentencepiece's normalizer, as many as it takes; those before are steps. */
 static bool
 read_normalizers(
 	const char *file, const struct tok_json *root, struct tok_model *m, struct tok_error *err)
 {
-	const struct tok_json *normalizer = tok_json_get(root, "normalizer");
-	const struct tok_json *list;
-	size_t from = 0;
+	const struct tok_json *normalizer[NORMALIZERS_MAX] = {tok_json_get(root, "normalizer")};
+	const struct tok_json *list, *one;
+	size_t n = 1, from, i;
 
-	if (tok_json_is_absent(normalizer))
+	if (tok_json_is_absent(normalizer[0]))
 		return true;
-	if (!tok_json_is_type(normalizer, "Sequence"))
-		return tok_json_is_type(normalizer, "Precompiled") ||
-				       tok_json_is_type(normalizer, "Strip")
-			       ? read_normalizer(file, normalizer, &m->unigram, err)
-			       : tok_json_step(file, "normalizer", normalizer, &m->norm, err);
-	list = sequence(file, "normalizer", normalizer, "normalizers", 10, err);
-	if (list == NULL)
-		return false;
-	while (!is_spm(list, from)) {
-		char what[60];
-
-		snprintf(what, sizeof(what), "normalizer.normalizers[%zu]", from);
-		if (!tok_json_step(file, what, tok_json_at(list, from++), &m->norm, err))
+	if (tok_json_is_type(normalizer[0], "Sequence")) {
+		list = sequence(
+			file, "normalizer", normalizer[0], "normalizers", NORMALIZERS_MAX, err);
+		if (list == NULL)
 			return false;
+		n = tok_json_array_size(list);
+		tok_json_array_foreach (list, i, one)
+			normalizer[i] = one;
 	}
-	for (; from < tok_json_array_size(list); from++) {
-		if (!read_normalizer(file, tok_json_at(list, from), &m->unigram, err))
+	from = first_of_spm(normalizer, n);
+	for (i = 0; i < n; i++) {
+		if (!(i < from ? read_step(file, normalizer[i], i, &m->norm, err)
+			       : read_spm(file, normalizer[i], &m->unigram, err)))
 			return false;
 	}
 	return true;

@@ -190,7 +190,8 @@ const struct tok_stage tok_stage_nfd = {
 	{                                                                                          \
 		return tok_map_feed((struct tok_norm_sink){s, next, ids}, which, p, n, last);      \
 	}                                                                                          \
-	const struct tok_stage tok_stage_##name = {.feed = feed_##name, .offsets = tok_offsets_steps}
+	const struct tok_stage tok_stage_##name = {                                                \
+		.feed = feed_##name, .offsets = tok_offsets_steps}
 
 MAP_STAGE(map_0, 0);
 MAP_STAGE(map_1, 1);

@@ -244,9 +244,8 @@ enum tok_flags {
  */
 #define TOK_STREAM_HELD_MAX                                                                        \
 	(2 * TOK_CARRY_MAX + 3 +                                                                   \
-		TOK_IDS_PER_BYTE_MAX *                                                             \
-			(20 + 4 * (3 + TOK_NFC_MARKS_MAX) + 15 * TOK_LITERALS_MAX +                \
-				2 * TOK_SPM_WHITE_MAX + 2 * TOK_ADDED_HELD_MAX) +                  \
+		TOK_IDS_PER_BYTE_MAX * (20 + 4 * (3 + TOK_NFC_MARKS_MAX) + 15 * TOK_LITERALS_MAX + \
+					       2 * TOK_SPM_WHITE_MAX + 2 * TOK_ADDED_HELD_MAX) +   \
 		2 * TOK_TEMPLATE_MAX)
 
 #define TOK_WORD_MAX 500 /* upper limit of a WordPiece vocabulary's max_input_chars_per_word */

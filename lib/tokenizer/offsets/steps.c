@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The steps of a normalizer once more, each for all of a source, with the bytes that characters come
- * from, as the reference has it (tokenizer/normalizer.rs): what replaces a text comes from its last
- * character. Allocates. Opt-in.
+ * The steps of a normalizer once more, each for all of a source, with the bytes that characters
+ * come from, as the reference has it (tokenizer/normalizer.rs): what replaces a text comes from its
+ * last character. Allocates. Opt-in.
  */
 #include <stdlib.h>
 

@@ -93,8 +93,8 @@ read_charsmap(const char *file, const struct tok_json *component, struct tok_mod
 	const size_t len = tok_json_string_length(text);
 	long n;
 
-	if (!tok_json_check(file, "normalizer", component, precompiled_rules, N(precompiled_rules),
-		    err))
+	if (!tok_json_check(
+		    file, "normalizer", component, precompiled_rules, N(precompiled_rules), err))
 		return false;
 	u->charsmap = malloc(len + 4);
 	if (u->charsmap == NULL)
@@ -133,9 +133,9 @@ spm_part_of(const struct tok_json *component)
 	if (!tok_json_is_type(component, "Replace") || tok_json_object_size(pattern) != 1 ||
 		regex == NULL || strcmp(regex, " {2,}") != 0 || content == NULL)
 		return SPM_NONE;
-	return strcmp(content, " ") == 0	       ? SPM_SQUEEZE
+	return strcmp(content, " ") == 0	     ? SPM_SQUEEZE
 	       : strcmp(content, TOK_METASPACE) == 0 ? SPM_SQUEEZE_TO_MARK
-						       : SPM_NONE;
+						     : SPM_NONE;
 }
 
 /*

@@ -15,6 +15,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import test_offsets
 import texts
 
 tokenizers = pytest.importorskip("tokenizers", reason="pip install tokenizers")
@@ -93,6 +94,18 @@ def test_added_tokens_in_normalized_text(name, saved):
     comparison = texts.Comparison(tokenizer, ids_of(reference), tokens_in_text="all")
     for _ in range(texts.some(20_000) + 20):
         comparison.randomly("".join(rng.choices([*parts, *texts.PIECES], k=rng.randint(1, 9))))
+
+
+@pytest.mark.parametrize("policy", ["not-special", "all"])
+@pytest.mark.parametrize("name", NORMALIZERS)
+def test_offsets_of_steps(name, policy, saved, tmp_path):
+    _, reference = saved(NORMALIZERS[name], ADDED)
+    document = json.loads(reference.to_str())
+    pair = test_offsets.Pair(document, tmp_path / "pair.json", policy)
+    pair.composes = True
+    made = ["''", "--", "aab", "ﬁ", "Ⅷ", "\u00ad", "Ä"]
+    pair.hold_made([*test_offsets.PIECES, *test_offsets.COMPOSED, *ADDED, *made], 40)
+    pair.hold_made([*test_offsets.PIECES, *made], texts.some(20_000))
 
 
 @pytest.mark.slow

@@ -89,7 +89,35 @@ make_map(const struct tok_norm *norm, uint32_t map, const struct made *m, struct
 	return true;
 }
 
-/* Characters that are composed, taken apart or sorted together come from all of them. */
+static size_t
+count_chars(const uint8_t *p, size_t n)
+{
+	size_t chars = 0;
+
+	for (size_t i = 0; i < n; i++)
+		chars += (p[i] & 0xc0) != 0x80;
+	return chars;
+}
+
+/*
+ * A starter and marks became the span. The last characters come from the last ones, one by one; a
+ * composite comes from the first of its own.
+ */
+static void
+put_form(struct made *to, const struct made *m, size_t at, size_t end, struct tok_nfc_span span)
+{
+	size_t left = count_chars(m->text + at, end - at), more = count_chars(span.p, span.n);
+
+	for (; more > 0; more--) {
+		const uint32_t len = tok_utf8_length(*span.p);
+
+		put(to, span.p, len, m->from[at]);
+		span.p += len;
+		for (; left > 1 && left >= more; left--)
+			at += tok_utf8_length(m->text[at]);
+	}
+}
+
 static bool
 make_form(bool decompose, const struct made *m, struct made *to)
 {
@@ -110,8 +138,7 @@ make_form(bool decompose, const struct made *m, struct made *to)
 			while (at < end)
 				at = put_same(to, m, at);
 		} else {
-			put(to, span.p, span.n,
-				(struct tok_range){m->from[at].begin, m->from[end - 1].end});
+			put_form(to, m, at, end, span);
 		}
 	}
 }

@@ -204,6 +204,7 @@ NOT_HOT = {
     r"fill_table": "of a CRC, once, while loading",
     r"(mem|vocab|cache)_(alloc|free)": "struct tok_mem: used while loading and freeing",
     r"compare_\w+": "for qsort, while loading",
+    r"keep": "a stage that keeps an added token's normal form, while loading",
     r"tokd_check_\w+": "of an option's value, before workers start",
     r"control_thread": "the control thread",
     r"show_usage": "by EAL, for --help",

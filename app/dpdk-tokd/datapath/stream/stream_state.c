@@ -14,6 +14,8 @@ tokd_stream_find(struct tokd_worker *w, const struct tokd_stream_key *key)
 
 /* Bytes of a tokenizer stream that the first packet of a text writes: its state, a few of pos[]. */
 #define READY_BYTES 256
+/* Bytes of the next record. */
+#define READY_RECORD 1024
 
 /* Add a finished stream to the end of its list. */
 static void
@@ -166,6 +168,8 @@ tokd_stream_make_ready(struct tokd_worker *w)
 	__builtin_prefetch(&s->rec[0], 1);
 	for (size_t at = 0; at < READY_BYTES; at += RTE_CACHE_LINE_SIZE)
 		__builtin_prefetch(RTE_PTR_ADD(&s->tok, at), 1);
+	for (size_t at = 0; at < READY_RECORD; at += RTE_CACHE_LINE_SIZE)
+		__builtin_prefetch(tokd_ring_at(&w->ring, w->ring.head + at), 1);
 }
 
 void

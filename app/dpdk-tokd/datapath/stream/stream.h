@@ -151,7 +151,7 @@ struct tokd_streams {
 struct tokd_stream *tokd_stream_find(struct tokd_worker *w, const struct tokd_stream_key *key);
 /* The OPEN stream with this serial, or NULL. Only if the worker has a sink. */
 struct tokd_stream *tokd_stream_of_serial(const struct tokd_streams *t, uint64_t serial);
-/* NULL if `n` streams are open, or the key's bucket is full. */
+/* NULL if `n` streams are open, none is free or evictable, or the key's bucket is full. */
 struct tokd_stream *tokd_stream_open(struct tokd_worker *w, const struct tokd_stream_key *key,
 	const struct tokd_vocab *vocab, uint16_t flags);
 /*

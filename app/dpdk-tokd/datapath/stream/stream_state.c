@@ -152,6 +152,8 @@ tokd_stream_open(struct tokd_worker *w, const struct tokd_stream_key *key,
 		return NULL;
 	if (unlikely(s == NULL)) { /* not the first of this turn */
 		s = find_evictable(t);
+		if (s == NULL)
+			return NULL; /* all others wait for the ring, with their ABORT */
 		/* It may owe a reply of this burst. */
 		if (s->touched)
 			tokd_reply_flush(w);
@@ -191,6 +193,8 @@ tokd_stream_make_ready(struct tokd_worker *w)
 
 	if (s == NULL) {
 		s = find_evictable(t);
+		if (s == NULL)
+			return;
 		tokd_stream_release(w, s);
 	}
 	for (size_t at = 0; at < offsetof(struct tokd_stream, held); at += RTE_CACHE_LINE_SIZE)

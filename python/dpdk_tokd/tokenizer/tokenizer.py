@@ -214,7 +214,7 @@ class Tokenizer(libtok.Vocab):
         return batch.padded(
             length,
             pad_id=self._pad_id() if pad_id is None else pad_id,
-            side=side or (file.side if file else "right"),
+            side=side or (file.side if file else self._config.padding_side or "right"),
             multiple_of=file.multiple_of
             if pad_to_multiple_of is None and file
             else pad_to_multiple_of,
@@ -446,13 +446,20 @@ class Tokenizer(libtok.Vocab):
         return self._config.model_max_length
 
     @property
+    def _model_truncation(self) -> tuple[int, bool]:
+        """For a file without truncation: ids (-1: any number), and whether the left ones go."""
+        most = self.model_max_length
+        return -1 if most is None else most, self._config.truncation_side == "left"
+
+    @property
     def template(self) -> Template:
         """The ids that `add_special_tokens` puts around a text."""
         return self._template
 
     @property
     def truncation(self) -> Truncation | None:
-        """The file's truncation, applied with `truncation=True`."""
+        """The file's truncation, applied with `truncation=True`. None: that one truncates to
+        `model_max_length`."""
         t = self._truncation
         return None if t is None else Truncation(t["max_length"], _side(t["left"]), t["stride"])
 

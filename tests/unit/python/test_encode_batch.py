@@ -118,7 +118,9 @@ def test_what_the_file_says_is_done_where_it_is_asked_for(bert, saying):
     assert got.ids.tolist() == [[AA] * 6 + [B, C]]
     assert got.mask.tolist() == [[0] * 6 + [1, 1]]
     assert bert.truncation is None and bert.padding is None
-    with pytest.raises(ValueError, match=r"nor a tokenizer_config\.json beside it says to how many"):
+    with pytest.raises(
+        ValueError, match=r"nor a tokenizer_config\.json beside it says to how many"
+    ):
         bert.encode("a", truncation=True)
     with pytest.raises(ValueError, match="OnlySecond"):
         saying(truncation=truncation | {"strategy": "OnlySecond"}).encode("a", truncation=True)

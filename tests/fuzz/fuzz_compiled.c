@@ -309,8 +309,10 @@ make_kind(uint32_t which, const char *path)
 	}
 	if (which == 9 || which >= 11)
 		put_steps(&m, which == 9 ? TOK_NORM_FORM_C : TOK_NORM_FORM_D);
-	if (which == 2 || which == 9)
+	if (which == 2)
 		small_added(&m);
+	if (which == 9)
+		put_own(&m);
 	v = tok_vocab_build(&m, "fuzz", path, NULL, &err);
 	if (v == NULL)
 		fprintf(stderr, "%u: %s\n", which, err.text);

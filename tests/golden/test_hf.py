@@ -150,6 +150,26 @@ def test_decoding_steps_with_ids_of_numpy_and_copies(both):
     )
 
 
+@pytest.mark.parametrize("both", ["gpt2"], indirect=True)
+def test_an_id_that_is_none_does_not_stay(both):
+    theirs, _ = both
+    a, b = tokenizers.decoders.DecodeStream(), hf.DecodeStream()
+    for id in (15496, -1, 2**32, "x", 995):
+        want = list(steps(a, theirs, [id]))
+        assert list(steps(b, theirs, [id])) == want
+
+
+@pytest.mark.parametrize("both", ["gpt2"], indirect=True)
+def test_what_libtok_refuses_is_decoded(both):
+    ours = copy.deepcopy(both[1])
+    text = "naïve 😀"
+    ids = ours.encode(text).ids
+    ours.pre_tokenizer = tokenizers.pre_tokenizers.CharDelimiterSplit("x")
+    with pytest.raises(ValueError, match="CharDelimiterSplit"):
+        ours.encode(text)
+    assert ours.decode(ids) == text
+
+
 def test_vocabulary(both):
     theirs, ours = both
     for added in (False, True):
@@ -206,6 +226,15 @@ def test_copies(both):
     equal(reference.encode(text), asyncio.run(ours.async_encode(text)))
     ids = [ours.encode(text).ids]
     assert asyncio.run(ours.async_decode_batch(ids)) == reference.decode_batch(ids)
+
+
+def test_arrays_of_texts(both):
+    """As lists of them; `tokenizers` reads beyond short texts of a row."""
+    pairs = [["a b", "c"], ["d", "e f"]]
+    for texts, is_words in ((pairs[0], False), (pairs, False), (pairs, True)):
+        of_lists, of_arrays = (both[1].encode_batch(t, is_words) for t in (texts, np.array(texts)))
+        for a, b in zip(of_lists, of_arrays, strict=True):
+            equal(a, b)
 
 
 @pytest.mark.parametrize("input", [5, b"bytes", ["a"], [("a", 5)], None])

@@ -327,8 +327,11 @@ class HFTokenizer:
 
     @cached_property
     def _errors(self) -> str | None:
-        """Of `bytes.decode`; None: what libtok decodes is not the text."""
-        token = self._tokenizer.id_to_token
+        """Of `bytes.decode`; None: what libtok decodes is not the text, or it refuses the file."""
+        try:
+            token = self._tokenizer.id_to_token
+        except ValueError:
+            return None
         for id, added in self._added.items():  # the decoder may change them
             if self._decoder([added["content"]]).encode() != token(id):
                 return None
@@ -602,18 +605,24 @@ def _truncation(json: Json | None) -> Truncation | None:
 
 def _sequences(one: Input, words: bool, at: int) -> list[Sequence[str]]:
     """The one or two sequences of an input, each a list of texts that are encoded alone."""
+    one = _listed(one)
     is_pair = (
         isinstance(one, (tuple, list)) and len(one) == 2 and not (words and isinstance(one[0], str))
     )
     several = cast(Sequence[Any], one if is_pair else [one])
     found: list[Sequence[str]] = []
     for sequence in several:
-        pieces = sequence if words else [sequence]
+        pieces = _listed(sequence) if words else [sequence]
         if isinstance(pieces, str) or not all(isinstance(piece, str) for piece in pieces):
             expected = "a list of words" if words else "a str, or a pair of them"
             raise TypeError(f"input {at}: expected {expected}, got {type(sequence).__name__}")
         found.append(pieces)
     return found
+
+
+def _listed(sequence: Any) -> Any:
+    """Also of an array of texts."""
+    return sequence.tolist() if isinstance(sequence, np.ndarray) else sequence
 
 
 def as_hf(tokenizer: Tokenizer) -> HFTokenizer:

@@ -214,7 +214,7 @@ class Tokenizer(libtok.Vocab):
         return batch.padded(
             length,
             pad_id=self._pad_id() if pad_id is None else pad_id,
-            side=side or (file.side if file else "right"),
+            side=side or (file.side if file else self._config.padding_side or "right"),
             multiple_of=file.multiple_of
             if pad_to_multiple_of is None and file
             else pad_to_multiple_of,
@@ -311,20 +311,29 @@ class Tokenizer(libtok.Vocab):
         **variables: Any,
     ) -> str: ...
 
+    @overload
     def apply_chat_template(
         self,
-        messages: Sequence[Message],
+        messages: Sequence[Sequence[Message]],
         *,
-        tools: Sequence[Mapping[str, Any]] | None = None,
-        documents: Sequence[Mapping[str, Any]] | None = None,
-        chat_template: str | None = None,
-        add_generation_prompt: bool = False,
-        continue_final_message: bool = False,
+        tokenize: Literal[True] = True,
+        **how: Any,
+    ) -> Batch: ...
+
+    @overload
+    def apply_chat_template(
+        self, messages: Sequence[Sequence[Message]], *, tokenize: Literal[False], **how: Any
+    ) -> list[str]: ...
+
+    def apply_chat_template(
+        self,
+        messages: Sequence[Message] | Sequence[Sequence[Message]],
+        *,
         tokenize: bool = True,
-        special_in_messages: Literal["allow", "reject"] = "allow",
-        **variables: Any,
-    ) -> Ids | str:
+        **how: Any,
+    ) -> Ids | str | Batch | list[str]:
         """Ids of a conversation, or with tokenize=False its text, as `transformers` makes them.
+        Of a list of conversations a `Batch`, or a list of texts.
 
         messages: dicts with "role" and "content". tools: JSON schemas. documents: dicts.
         chat_template: a template, or the name of one of the vocabulary's; None: "tool_use" if there
@@ -337,8 +346,33 @@ class Tokenizer(libtok.Vocab):
         token, which would become control tokens of the conversation.
         variables: more for the template, such as enable_thinking.
         ImportError: Jinja is not installed (`pip install dpdk-tokd[chat]`). ValueError: there is no
-        such template, it is wrong, or it refuses the messages.
+        such template, it is wrong, or it refuses the messages; of several conversations it names
+        the index.
         """
+        if not (messages and isinstance(messages[0], (list, tuple))):
+            text = self._conversation(cast("Sequence[Message]", messages), **how)
+            return self.encode(text, add_special_tokens=False) if tokenize else text
+        texts = []
+        for i, one in enumerate(messages):
+            try:
+                texts.append(self._conversation(cast("Sequence[Message]", one), **how))
+            except ValueError as error:
+                raise ValueError(f"conversation {i}: {error}") from error
+        return self.encode_batch(texts, add_special_tokens=False) if tokenize else texts
+
+    def _conversation(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        documents: Sequence[Mapping[str, Any]] | None = None,
+        chat_template: str | None = None,
+        add_generation_prompt: bool = False,
+        continue_final_message: bool = False,
+        special_in_messages: Literal["allow", "reject"] = "allow",
+        **variables: Any,
+    ) -> str:
+        """The text of one."""
         from . import chat
 
         given = {"messages": messages, "tools": tools, "documents": documents}
@@ -354,7 +388,7 @@ class Tokenizer(libtok.Vocab):
             raise ValueError(
                 f'special_in_messages: {special_in_messages!r}: expected "allow" or "reject"'
             )
-        text = chat.render(
+        return chat.render(
             self._config.template(chat_template, tools is not None),
             messages,
             {
@@ -366,7 +400,6 @@ class Tokenizer(libtok.Vocab):
             },
             continue_final_message=continue_final_message,
         )
-        return self.encode(text, add_special_tokens=False) if tokenize else text
 
     def decode(self, ids: IdsLike, *, skip_special_tokens: bool = False) -> str:
         """Text of `ids`, with U+FFFD for parts of characters. ValueError for an unknown id."""
@@ -446,13 +479,20 @@ class Tokenizer(libtok.Vocab):
         return self._config.model_max_length
 
     @property
+    def _model_truncation(self) -> tuple[int, bool]:
+        """For a file without truncation: ids (-1: any number), and whether the left ones go."""
+        most = self.model_max_length
+        return -1 if most is None else most, self._config.truncation_side == "left"
+
+    @property
     def template(self) -> Template:
         """The ids that `add_special_tokens` puts around a text."""
         return self._template
 
     @property
     def truncation(self) -> Truncation | None:
-        """The file's truncation, applied with `truncation=True`."""
+        """The file's truncation, applied with `truncation=True`. None: that one truncates to
+        `model_max_length`."""
         t = self._truncation
         return None if t is None else Truncation(t["max_length"], _side(t["left"]), t["stride"])
 

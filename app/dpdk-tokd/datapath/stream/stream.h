@@ -15,7 +15,6 @@
 #include <sys/queue.h>
 
 #include <rte_common.h>
-#include <rte_hash.h>
 
 #include <tok.h>
 #include <tokd/wire.h>
@@ -67,6 +66,7 @@ struct tokd_stream {
 	TAILQ_ENTRY(tokd_stream) watch; /* while watched: in a bucket of the side store */
 	uint64_t watch_pos;		/* selects the bucket */
 	TAILQ_ENTRY(tokd_stream) later; /* while deferred */
+	LIST_ENTRY(tokd_stream) keyed;	/* not FREE: in a bucket of by_key */
 	LIST_ENTRY(tokd_stream) known;	/* OPEN, with a sink: in a bucket of by_serial */
 	struct tokd_stream_key key;
 	struct tokd_peer peer; /* of its latest packet */
@@ -126,7 +126,9 @@ LIST_HEAD(tokd_stream_bucket, tokd_stream);
 
 /* Lists are ordered by t_active, the oldest first. */
 struct tokd_streams {
-	struct rte_hash *hash; /* struct tokd_stream_key to struct tokd_stream * */
+	/* Hashed by key, with a secret: clients choose keys. */
+	struct tokd_stream_bucket *by_key;
+	uint32_t key_secret, key_mask;
 	struct tokd_stream_list free;
 	struct tokd_stream_list open;
 	struct tokd_stream_list aborting; /* FAILED, ABORT record waits for space in the ring */
@@ -135,6 +137,7 @@ struct tokd_streams {
 	struct tokd_stream_list deferred; /* OPEN: the next packet is held for a later turn */
 	uint32_t n_awaited;
 	_Atomic uint32_t n_open;	     /* written by the worker, read by the control thread */
+	_Atomic uint32_t n_used;	     /* the same: not FREE */
 	uint64_t open_ticks, finished_ticks; /* time limits in TSC ticks */
 	uint32_t n; /* may be open; there is one more (tokd_stream_make_ready) */
 	struct tokd_stream *stream;
@@ -148,7 +151,7 @@ struct tokd_streams {
 struct tokd_stream *tokd_stream_find(struct tokd_worker *w, const struct tokd_stream_key *key);
 /* The OPEN stream with this serial, or NULL. Only if the worker has a sink. */
 struct tokd_stream *tokd_stream_of_serial(const struct tokd_streams *t, uint64_t serial);
-/* NULL if `n` streams are open. */
+/* NULL if `n` streams are open, none is free or evictable, or the key's bucket is full. */
 struct tokd_stream *tokd_stream_open(struct tokd_worker *w, const struct tokd_stream_key *key,
 	const struct tokd_vocab *vocab, uint16_t flags);
 /*

@@ -231,8 +231,8 @@ def test_copies(both):
 def test_arrays_of_texts(both):
     """As lists of them; `tokenizers` reads beyond short texts of a row."""
     pairs = [["a b", "c"], ["d", "e f"]]
-    for given, is_words in ((pairs[0], False), (pairs, False), (pairs, True)):
-        of_lists, of_arrays = (both[1].encode_batch(t, is_words) for t in (given, np.array(given)))
+    for batch, is_words in ((pairs[0], False), (pairs, False), (pairs, True)):
+        of_lists, of_arrays = (both[1].encode_batch(t, is_words) for t in (batch, np.array(batch)))
         for a, b in zip(of_lists, of_arrays, strict=True):
             equal(a, b)
 

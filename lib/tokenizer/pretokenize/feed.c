@@ -206,7 +206,7 @@ tok_pretok_words_feed(struct tok_stream *s, const uint8_t *p, size_t n, bool las
 
 		while (word < n && white_at(p + word, n - word) == 0)
 			word += tok_utf8_length(p[word]);
-		if (white > 0 && !tok_pretok_finish(s, ids))
+		if (white > 0 && !finish(s, ids))
 			return false;
 		p += white;
 		n -= white;
@@ -218,5 +218,5 @@ tok_pretok_words_feed(struct tok_stream *s, const uint8_t *p, size_t n, bool las
 			n -= before - left;
 		}
 	}
-	return !last || tok_pretok_finish(s, ids);
+	return !last || finish(s, ids);
 }

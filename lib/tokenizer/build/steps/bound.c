@@ -23,6 +23,10 @@ struct bound {
 	uint16_t *now, *next;
 	/* the part that a character may have in what the next step makes of a composite */
 	uint16_t *share;
+	/* by element of the maps: what the next step makes of its text; 0: not known yet. So the
+	   time does not grow with the characters that share a text. */
+	uint16_t *text;
+	size_t n_text;
 };
 
 /* Behind the last step: sentencepiece's map may follow, or BERT's. */
@@ -75,14 +79,22 @@ static uint32_t
 of_map(const struct bound *b, uint32_t map, uint32_t cp)
 {
 	const struct tok_norm *norm = &b->v->norm;
-	const uint32_t element = tok_map_element(norm, map, cp);
+	const uint32_t at =
+		(uint32_t)norm->page[map * TOK_NORM_PAGES + (cp >> 8)] << 8 | (cp & 255);
+	const uint32_t element = norm->element[at];
 
 	if (element == TOK_MAP_AROUND)
 		return next_of(b, cp) + 2 * next_of(b, ' ');
-	if (element & TOK_MAP_TEXT)
-		return of_text(b, norm->text + ((element & ~TOK_MAP_TEXT) >> TOK_MAP_BITS),
-			element & TOK_MAP_BYTES);
-	return next_of(b, cp);
+	if (!(element & TOK_MAP_TEXT))
+		return next_of(b, cp);
+	if (b->text[at] == 0) {
+		const uint32_t ids =
+			of_text(b, norm->text + ((element & ~TOK_MAP_TEXT) >> TOK_MAP_BITS),
+				element & TOK_MAP_BYTES);
+
+		b->text[at] = (uint16_t)(ids < UINT16_MAX ? ids : UINT16_MAX);
+	}
+	return b->text[at];
 }
 
 static uint32_t
@@ -245,6 +257,7 @@ fill_all(struct bound *b)
 
 		if (step < b->v->norm.n && b->v->norm.step[step].kind == TOK_NORM_FORM_C)
 			share_composites(b);
+		memset(b->text, 0, b->n_text * sizeof(*b->text));
 		some = fill_step(b, step);
 		most = some > most ? some : most;
 		b->now = b->next;
@@ -258,8 +271,9 @@ fill_all(struct bound *b)
 static uint32_t
 ids_per_byte(const struct tok_vocab *v)
 {
-	uint16_t *room = calloc(3 * (size_t)TOK_CODE_POINTS, sizeof(*room));
-	struct bound b = {.v = v};
+	const size_t n_text = tok_vocab_table_n(v, TOK_TABLE_MAP_ELEMENT);
+	uint16_t *room = calloc(3 * (size_t)TOK_CODE_POINTS + n_text, sizeof(*room));
+	struct bound b = {.v = v, .n_text = n_text};
 	uint32_t most;
 
 	if (room == NULL)
@@ -267,6 +281,7 @@ ids_per_byte(const struct tok_vocab *v)
 	b.now = room;
 	b.next = room + TOK_CODE_POINTS;
 	b.share = room + 2 * (size_t)TOK_CODE_POINTS;
+	b.text = room + 3 * (size_t)TOK_CODE_POINTS;
 	most = fill_all(&b);
 	free(room);
 	return most;

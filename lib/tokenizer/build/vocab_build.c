@@ -167,6 +167,37 @@ compare_bytes(const void *a, const void *b)
 	return c != 0 ? c : (x->len > y->len) - (x->len < y->len);
 }
 
+/* Sort words by their bytes: all by the first of them, then those that have these in common. */
+static bool
+sort_words(struct tok_automaton_word *word, uint32_t n)
+{
+	struct tok_automaton_word *other = malloc(n * sizeof(*other)), *from = word, *to = other;
+
+	if (other == NULL)
+		return false;
+	for (uint32_t shift = 0; shift < 64; shift += 8) { /* an even number of times */
+		struct tok_automaton_word *const next = from;
+		uint32_t place[257] = {0};
+
+		for (uint32_t i = 0; i < n; i++)
+			place[(from[i].first >> shift & 0xff) + 1]++;
+		for (uint32_t byte = 1; byte < 256; byte++)
+			place[byte] += place[byte - 1];
+		for (uint32_t i = 0; i < n; i++)
+			to[place[from[i].first >> shift & 0xff]++] = from[i];
+		from = to;
+		to = next;
+	}
+	free(other);
+	for (uint32_t i = 0, end; i < n; i = end) {
+		for (end = i + 1; end < n && word[end].first == word[i].first; end++)
+			;
+		if (end > i + 1)
+			qsort(word + i, end - i, sizeof(*word), compare_bytes);
+	}
+	return true;
+}
+
 /* Work space of the trie: the words below a node are sorted[low .. high). */
 struct range {
 	uint32_t low, high;
@@ -281,7 +312,8 @@ tok_automaton_build(
 
 	for (uint32_t i = 0; i < n; i++)
 		word[i].first = first_bytes(word[i].p, word[i].len);
-	qsort(word, n, sizeof(*word), compare_bytes);
+	if (!sort_words(word, n))
+		return tok_fail(err, "out of memory for %u tokens", n);
 	for (uint32_t i = 1; i < n; i++) {
 		if (compare_bytes(&word[i - 1], &word[i]) == 0)
 			return tok_fail(err, "two tokens have the same text \"%.*s\": remove one",

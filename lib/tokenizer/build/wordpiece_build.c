@@ -63,8 +63,11 @@ clean_up(uint8_t *text, uint32_t *n)
 	static const char *const pair[][2] = {{" .", "."}, {" ?", "?"}, {" !", "!"}, {" ,", ","},
 		{" ' ", "'"}, {" n't", "n't"}, {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"},
 		{" 've", "'ve"}, {" 're", "'re"}};
+	bool found = false; /* the first two characters of one of them: in few tokens */
 
-	for (size_t i = 0; i < sizeof(pair) / sizeof(pair[0]); i++)
+	for (uint32_t i = 0; i + 1 < *n; i++)
+		found |= text[i] == ' ' && strchr(".?!,'nd", text[i + 1]) != NULL;
+	for (size_t i = 0; found && i < sizeof(pair) / sizeof(pair[0]); i++)
 		replace_all(text, n, pair[i][0], pair[i][1]);
 }
 

@@ -21,7 +21,7 @@ looks_like_tekken(char *text)
 	return config != NULL && *config == '{' && vocab != NULL && *vocab == '[';
 }
 
-/* The value of a key of the model, if it begins with `open`. */
+/* The value of a key of the model (tok_json_find), if it begins with `open`. */
 static char *
 find_part(char *model, const char *key, char open, struct cut *c)
 {
@@ -79,7 +79,11 @@ tok_json_open_text(
 	model = tok_json_find(tok_json_blanks(f->text), "model");
 	f->vocab = find_part(model, "vocab", '{', &cut[n]);
 	n += f->vocab != NULL;
-	f->merges = find_part(model, "merges", '[', &cut[n]);
+	if (n > 0) /* the vocabulary, which is long, is skipped only once */
+		f->merges = find_part(tok_json_blanks(f->text + (cut[0].end - f->text) + 1),
+			"merges", '[', &cut[n]);
+	if (f->merges == NULL)
+		f->merges = find_part(model, "merges", '[', &cut[n]);
 	f->merges_end = cut[n].end;
 	n += f->merges != NULL;
 	if (n == 2 && cut[1].begin < cut[0].begin) {

@@ -37,7 +37,7 @@ bool tok_words_build(struct tok_vocab *v, const uint32_t *id, uint32_t n, struct
 
 /* The same for WordPiece and Unigram, whose other tables are there: from frequent tokens whose text
  * is encoded as the token. */
-bool tok_words_choose(struct tok_vocab *v, struct tok_error *err);
+bool tok_words_choose(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err);
 
 /* ---- merges (pairs_build.c) ---- */
 

@@ -487,10 +487,10 @@ build(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 		     (!m->unigram.sentencepiece || tok_unigram_build_normalizer(v, m, err));
 		break;
 	case TOK_KIND_WORDPIECE:
-		ok = ok && build_wordpiece(v, m, err) && tok_words_choose(v, err);
+		ok = ok && build_wordpiece(v, m, err) && tok_words_choose(v, m, err);
 		break;
 	case TOK_KIND_UNIGRAM:
-		ok = ok && tok_unigram_build(v, m, err) && tok_words_choose(v, err);
+		ok = ok && tok_unigram_build(v, m, err) && tok_words_choose(v, m, err);
 		break;
 	}
 	/* Some tokens are searched in normalized text, so the normalizer must exist by now. */

@@ -10,6 +10,7 @@ import gzip
 import json
 import os
 import pty
+import random
 import re
 import signal
 import struct
@@ -22,6 +23,7 @@ import dpdk_tokd
 import numpy as np
 import pytest
 from dpdk_tokd import bulk
+from dpdk_tokd._native import libtok
 from dpdk_tokd.bulk import run, sinks, sources
 from samples import TEXTS, documents
 
@@ -131,6 +133,45 @@ def test_many_ids_are_int32(tmp_path):
     tok = dpdk_tokd.Tokenizer.load(str(tmp_path / "vocab.txt"))
     assert ids.dtype == np.int32 and ids.max() > 65_535
     assert ids.tolist() == tok.encode("a w65999").tolist()
+
+
+# ---- JSON ----
+
+LINES = [
+    b'{"text": "a", "n": [1, -2.5e3, {"b": null}], "text2": true}',
+    '{"text": "naïve 😀 \\u00e9\\ud83d\\ude00 \\n\\t\\"\\\\/"}'.encode(),
+    b' {"text" : "" } \r',
+    b'{"text": "first", "text": "last"}',
+    b'{"text": "a\\u0000b"}',
+    b'{"text": "a", "text\\u0000": "b"}',
+    b'{"text": "a", "n": 123456789012345678901234567890, "m": NaN}',
+    b'\xef\xbb\xbf{"text": "a"}',
+    b'{"text": "a", "deep": ' + b"[" * 200 + b"]" * 200 + b"}",
+]
+
+
+def test_lines_are_read_as_python_reads_them(tmp_path):
+    """Also where libtok's parser leaves a line to Python's."""
+    blank = [b"", b" \t\v\f"]
+    (tmp_path / "in.jsonl").write_bytes(b"\n".join([*blank, *LINES, *blank]))
+    source = sources.Source(None, "text", None)
+    blocks = source.blocks([str(tmp_path / "in.jsonl")], sources.Position(0, 0))
+    texts = [text for block in blocks for text in sources.texts_of(block, source)]
+    got = [text if isinstance(text, str) else text.decode() for text in texts]
+    assert got == [json.loads(line)["text"] for line in LINES]
+
+
+def test_libtok_takes_no_line_that_python_reads_otherwise():
+    rng, taken = random.Random(1), 0
+    for _ in range(20_000):
+        line = bytearray(rng.choice(LINES[:3]))
+        for _ in range(rng.randrange(3)):
+            at = rng.randrange(len(line))
+            line[at : at + rng.randrange(3)] = rng.choices(rng.choice(LINES), k=rng.randrange(3))
+        for found in libtok.json_lines(bytes(line).replace(b"\n", b""), "text"):
+            taken += found is not None
+            assert found is None or json.loads(line)["text"].encode() == found
+    assert taken > 5000
 
 
 # ---- killed and resumed ----

@@ -91,7 +91,7 @@ static bool
 is_plain(const struct tok_vocab *v, const uint8_t *p, uint32_t len)
 {
 	for (uint32_t i = 0; i < len; i++) {
-		if (v->wordpiece.norm.plain[p[i]] != p[i])
+		if (p[i] == 0 || v->wordpiece.norm.plain[p[i]] != p[i])
 			return false;
 	}
 	return len <= v->wordpiece.max_chars;

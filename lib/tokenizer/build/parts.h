@@ -53,7 +53,29 @@ void tok_byte_runs_fill(struct tok_vocab *v);
 /* Fill in stem, limit and extends of all nodes. Needs the splits and the nodes. */
 void tok_stems_fill(struct tok_vocab *v);
 
+/* ---- the steps of a normalizer (steps/) ---- */
+
+bool tok_norm_build(struct tok_vocab *v, const struct tok_model_norm *norm, struct tok_error *err);
+
+/* Fill in the fields of v->norm that follow from its tables, which are valid. */
+void tok_norm_sum(struct tok_vocab *v);
+
+/* The same for v->ids_per_byte, when all else is there. Returns NULL, or what is wrong. */
+const char *tok_norm_bound(struct tok_vocab *v);
+
+/*
+ * What the steps make of n bytes: out[0 .. *len). False: that has more than `room` bytes, or
+ * exceeds a limit of normalization.
+ */
+bool tok_norm_apply(const struct tok_vocab *v, const uint8_t *p, size_t n, uint8_t *out,
+	size_t room, size_t *len);
+
 /* ---- WordPiece (bert_norm.c, wordpiece_build.c) ---- */
+
+/* BertNormalizer's own list of CJK blocks: first, last. */
+#define TOK_BERT_CJK_BLOCKS 7
+extern const uint32_t tok_bert_cjk[TOK_BERT_CJK_BLOCKS][2];
+bool tok_bert_is_cjk(uint32_t cp);
 
 /* The tables of v->wordpiece.norm. */
 bool tok_bert_norm_build(
@@ -89,9 +111,10 @@ bool tok_spm_norm_build(
 
 /*
  * Check a vocabulary's map. Returns what is wrong, or NULL; then *ids_per_byte is the most ids that
- * a byte of text can give.
+ * a byte of text can give, and *several a character of a key that has several.
  */
-const char *tok_spm_norm_check(const struct tok_vocab *v, uint32_t *ids_per_byte);
+const char *tok_spm_norm_check(
+	const struct tok_vocab *v, uint32_t *ids_per_byte, uint32_t *several);
 
 /* Compute the fields that follow from tables that have been checked. */
 void tok_spm_norm_sum(struct tok_vocab *v);

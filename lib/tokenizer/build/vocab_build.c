@@ -390,6 +390,35 @@ build_steps(struct tok_vocab *v, const struct tok_model *m, struct tok_error *er
 	return ok;
 }
 
+/* Texts of ids, with </w> for the blank at the end of a word. */
+static bool
+build_word_ends(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
+{
+	static const char end[] = "</w>";
+	struct tok_wordpiece *w = &v->wordpiece;
+	uint32_t at = 0;
+
+	v->word_end = true;
+	if (!tok_vocab_table_make(v, TOK_TABLE_AT_START, m->n_tokens) ||
+		!tok_vocab_table_make(v, TOK_TABLE_BEHIND, m->n_tokens) ||
+		!tok_vocab_table_make(v, TOK_TABLE_TEXT, m->n_bytes + 4 * (size_t)m->n_tokens))
+		return tok_fail(err, "out of memory for %u texts", m->n_tokens);
+	for (uint32_t id = 0; id < m->n_tokens; id++) {
+		const struct tok_model_token *t = &m->token[id];
+		const bool ends = !t->special && t->len > 1 && m->bytes[t->off + t->len - 1] == ' ';
+		const uint32_t len = t->len - ends;
+
+		memcpy(w->text + at, m->bytes + t->off, len);
+		memcpy(w->text + at + len, end, ends ? sizeof(end) - 1 : 0);
+		w->at_start[id] = w->behind[id] =
+			(struct tok_span){at, len + (ends ? (uint32_t)sizeof(end) - 1 : 0)};
+		at += w->behind[id].len;
+		if (!t->special && w->behind[id].len > v->info.max_token_bytes)
+			v->info.max_token_bytes = w->behind[id].len;
+	}
+	return true;
+}
+
 static bool
 build_bpe(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 {
@@ -402,7 +431,8 @@ build_bpe(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 	     build_automaton(v, err) && build_longest(v, m, err) &&
 	     build_repeats(v, m, rank_of, err) &&
 	     (m->pretok == TOK_PRETOK_SENTENCEPIECE ? tok_pieces_build(v, err)
-						    : build_steps(v, m, err));
+						    : build_steps(v, m, err)) &&
+	     (!m->word_end || build_word_ends(v, m, err));
 	free(rank_of);
 	return ok;
 }
@@ -417,7 +447,8 @@ build_wordpiece(struct tok_vocab *v, const struct tok_model *m, struct tok_error
 static bool
 build(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 {
-	bool ok = build_spans(v, m, err);
+	const char *wrong;
+	bool ok = build_spans(v, m, err) && tok_norm_build(v, &m->norm, err);
 
 	switch (m->kind) {
 	case TOK_KIND_BPE:
@@ -435,7 +466,8 @@ build(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 	ok = ok && tok_added_build(v, m, err);
 	if (ok && (m->kind == TOK_KIND_UNIGRAM || m->unigram.sentencepiece))
 		tok_unigram_sum(v); /* uses the added tokens */
-	return ok;
+	wrong = ok ? tok_norm_bound(v) : NULL;
+	return wrong == NULL ? ok : tok_fail(err, "%s", wrong);
 }
 
 struct tok_vocab *
@@ -451,6 +483,11 @@ tok_vocab_build(struct tok_model *m, const char *name, const char *path, const s
 	assert(m->kind != TOK_KIND_BPE || m->pretok != TOK_PRETOK_NONE);
 	if (m->greedy && m->unigram.sentencepiece && !m->unigram.byte_fallback) {
 		tok_fail(err, "%s: algo \"greedy\" is not implemented without byte_fallback", path);
+		return NULL;
+	}
+	if (m->greedy && m->word_end) {
+		tok_fail(err, "%s: algo \"greedy\" is not implemented with end_of_word_suffix",
+			path);
 		return NULL;
 	}
 	if (m->greedy) { /* every token is a word, nothing is merged */
@@ -477,7 +514,6 @@ tok_vocab_build(struct tok_model *m, const char *name, const char *path, const s
 	v->kind = m->kind;
 	v->ids_per_byte = TOK_UTF8_REPLACEMENT_BYTES; /* other kinds set their own */
 	v->pretok = m->pretok;
-	v->nfc = m->nfc;
 	v->metaspace = m->metaspace;
 	v->shape = m->shape;
 	v->n_ranks = TOK_BYTES + m->n_merges;

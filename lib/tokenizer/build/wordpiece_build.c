@@ -7,9 +7,9 @@
 #include "vocab_table.h"
 
 static bool
-goes_on(const uint8_t *p, uint32_t len)
+goes_on(const struct tok_model *m, const uint8_t *p, uint32_t len)
 {
-	return len >= 2 && p[0] == '#' && p[1] == '#';
+	return !m->bert.whole && len >= 2 && p[0] == '#' && p[1] == '#';
 }
 
 /* A token "##x" matches x inside a word. "#" itself is always a word of one character. */
@@ -25,7 +25,7 @@ list_pieces(const struct tok_model *m, struct tok_trie_word *piece)
 		if (t->len == 0 || t->outside)
 			continue;
 		*to = (struct tok_trie_word){m->bytes + t->off, t->len, id, TOK_LONGEST_BEGIN, 0};
-		if (goes_on(to->p, to->len)) {
+		if (goes_on(m, to->p, to->len)) {
 			to->p += 2;
 			to->len -= 2;
 			to->root = TOK_LONGEST_GO_ON;
@@ -88,7 +88,7 @@ build_texts(struct tok_vocab *v, const struct tok_model *m, struct tok_error *er
 		return tok_fail(err, "out of memory for %u texts", n);
 	for (uint32_t id = 0; id < n; id++) {
 		const uint8_t *bytes = m->bytes + m->token[id].off;
-		uint32_t len = m->token[id].len, skip = goes_on(bytes, len) ? 2 : 0;
+		uint32_t len = m->token[id].len, skip = goes_on(m, bytes, len) ? 2 : 0;
 
 		if (len == 0)
 			continue;
@@ -126,6 +126,7 @@ tok_wordpiece_build(struct tok_vocab *v, const struct tok_model *m, struct tok_e
 {
 	v->wordpiece.unk = m->bert.unk;
 	v->wordpiece.max_chars = m->bert.max_chars;
+	v->wordpiece.whole = m->bert.whole;
 	return build_tries(v, m, err) && build_texts(v, m, err) &&
 	       tok_bert_norm_build(v, &m->bert, err);
 }

@@ -9,6 +9,10 @@ tok_vocab_token(const struct tok_vocab *v, uint32_t id, uint32_t *len)
 {
 	if (id >= v->info.n_ids || v->span[id].len == 0)
 		return NULL;
+	if (v->word_end) {
+		*len = v->wordpiece.behind[id].len;
+		return v->wordpiece.text + v->wordpiece.behind[id].off;
+	}
 	*len = v->span[id].len;
 	return v->bytes + v->span[id].off;
 }
@@ -30,7 +34,7 @@ decode(const struct tok_vocab *v, bool *begun, const uint32_t *ids, size_t n, ui
 {
 	struct tok_result r = {.status = TOK_OK};
 
-	if (v->kind != TOK_KIND_BPE || v->unigram.norm.sentencepiece)
+	if (v->kind != TOK_KIND_BPE || v->unigram.norm.sentencepiece || v->word_end)
 		return tok_wordpiece_decode(v, begun, ids, n, out, room);
 	for (; r.consumed < n; r.consumed++) {
 		uint32_t len;

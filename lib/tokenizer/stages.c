@@ -6,6 +6,7 @@
 #include "normalize/added.h"
 #include "normalize/nfc.h"
 #include "normalize/spm_norm.h"
+#include "normalize/steps.h"
 #include "offsets/offsets.h"
 #include "pretokenize/pretok.h"
 
@@ -18,7 +19,7 @@ model_that_finds(const struct tok_vocab *v)
 {
 	return v->pretok == TOK_PRETOK_SENTENCEPIECE && v->longest.node == NULL &&
 			       v->metaspace.prefix == TOK_PREFIX_NONE && !v->unigram.norm.on &&
-			       v->added[TOK_ADDED_NORMAL_SET].n == 0
+			       v->norm.n == 0 && v->added[TOK_ADDED_NORMAL_SET].n == 0
 		       ? v
 		       : NULL;
 }
@@ -143,7 +144,13 @@ const struct tok_stage tok_stage_spm = {
 static void
 open_nfc(struct tok_stream *s)
 {
-	tok_nfc_init(&s->nfc);
+	tok_nfc_init(&s->nfc, false);
+}
+
+static void
+open_nfd(struct tok_stream *s)
+{
+	tok_nfc_init(&s->nfc, true);
 }
 
 static enum tok_error_code
@@ -172,6 +179,111 @@ nfc_waits(const struct tok_stream *s)
 
 const struct tok_stage tok_stage_nfc = {
 	.open = open_nfc, .feed = feed_nfc, .waits = nfc_waits, .offsets = tok_offsets_nfc};
+
+const struct tok_stage tok_stage_nfd = {
+	.open = open_nfd, .feed = feed_nfc, .waits = nfc_waits, .offsets = tok_offsets_steps};
+
+#define MAP_STAGE(name, which)                                                                     \
+	static enum tok_error_code feed_##name(struct tok_stream *s,                               \
+		const struct tok_stage *const *next, const uint8_t *p, size_t n, bool last,        \
+		uint32_t **ids)                                                                    \
+	{                                                                                          \
+		return tok_map_feed((struct tok_norm_sink){s, next, ids}, which, p, n, last);      \
+	}                                                                                          \
+	const struct tok_stage tok_stage_##name = {                                                \
+		.feed = feed_##name, .offsets = tok_offsets_steps}
+
+MAP_STAGE(map_0, 0);
+MAP_STAGE(map_1, 1);
+MAP_STAGE(map_2, 2);
+
+#define LITERAL_STAGE(name, which)                                                                 \
+	static void open_##name(struct tok_stream *s)                                              \
+	{                                                                                          \
+		s->norm.matched[which] = 0;                                                        \
+	}                                                                                          \
+	static enum tok_error_code feed_##name(struct tok_stream *s,                               \
+		const struct tok_stage *const *next, const uint8_t *p, size_t n, bool last,        \
+		uint32_t **ids)                                                                    \
+	{                                                                                          \
+		return tok_literal_feed((struct tok_norm_sink){s, next, ids}, which, p, n, last);  \
+	}                                                                                          \
+	static size_t name##_waits(const struct tok_stream *s)                                     \
+	{                                                                                          \
+		return s->norm.matched[which];                                                     \
+	}                                                                                          \
+	const struct tok_stage tok_stage_##name = {.open = open_##name,                            \
+		.feed = feed_##name,                                                               \
+		.waits = name##_waits,                                                             \
+		.offsets = tok_offsets_steps}
+
+LITERAL_STAGE(literal_0, 0);
+LITERAL_STAGE(literal_1, 1);
+LITERAL_STAGE(literal_2, 2);
+LITERAL_STAGE(literal_3, 3);
+
+static void
+open_squeeze(struct tok_stream *s)
+{
+	s->norm.run = TOK_WHITE_NONE;
+}
+
+static enum tok_error_code
+feed_squeeze(struct tok_stream *s, const struct tok_stage *const *next, const uint8_t *p, size_t n,
+	bool last, uint32_t **ids)
+{
+	return tok_squeeze_feed((struct tok_norm_sink){s, next, ids}, p, n, last);
+}
+
+static size_t
+squeeze_waits(const struct tok_stream *s)
+{
+	return s->norm.run == TOK_WHITE_HELD ? s->norm.n_one : 0;
+}
+
+const struct tok_stage tok_stage_squeeze = {.open = open_squeeze,
+	.feed = feed_squeeze,
+	.waits = squeeze_waits,
+	.offsets = tok_offsets_steps};
+
+static void
+open_strip(struct tok_stream *s)
+{
+	s->norm.begun = false;
+	s->norm.n_white = 0;
+}
+
+static enum tok_error_code
+feed_strip(struct tok_stream *s, const struct tok_stage *const *next, const uint8_t *p, size_t n,
+	bool last, uint32_t **ids)
+{
+	return tok_strip_feed((struct tok_norm_sink){s, next, ids}, p, n, last);
+}
+
+static size_t
+strip_waits(const struct tok_stream *s)
+{
+	return s->norm.n_white;
+}
+
+const struct tok_stage tok_stage_strip = {
+	.open = open_strip, .feed = feed_strip, .waits = strip_waits, .offsets = tok_offsets_steps};
+
+static void
+open_border(struct tok_stream *s)
+{
+	s->norm.side = TOK_SIDE_WHITE;
+}
+
+static enum tok_error_code
+feed_border(struct tok_stream *s, const struct tok_stage *const *next, const uint8_t *p, size_t n,
+	bool last, uint32_t **ids)
+{
+	return tok_border_feed((struct tok_norm_sink){s, next, ids}, p, n, last);
+}
+
+const struct tok_stage tok_stage_border = {
+	.open = open_border, .feed = feed_border, .offsets = tok_offsets_border};
 
 /* U+2581 becomes a blank, and a blank is put before the text. */
 static enum tok_error_code
@@ -244,6 +356,20 @@ const struct tok_stage tok_stage_bpe = {.open = tok_pretoken_open,
 	.feed = feed_bpe,
 	.release = tok_pretoken_release,
 	.offsets = tok_offsets_bpe};
+
+/* Words that end with a mark. White space between them is dropped. */
+static enum tok_error_code
+feed_bpe_words(struct tok_stream *s, const struct tok_stage *const *next, const uint8_t *p,
+	size_t n, bool last, uint32_t **ids)
+{
+	(void)next;
+	return tok_pretok_words_feed(s, p, n, last, ids) ? TOK_ERROR_NONE : TOK_ERROR_CARRY;
+}
+
+const struct tok_stage tok_stage_bpe_words = {.open = tok_pretoken_open,
+	.feed = feed_bpe_words,
+	.release = tok_pretoken_release,
+	.offsets = tok_offsets_bpe_words};
 
 /*
  * Replace each run of unknown bytes in [ids, end) by one unknown piece. A run may continue from the

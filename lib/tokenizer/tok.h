@@ -90,6 +90,7 @@ struct tok_vocab_info {
 	const char *source; /* "tokv": the format and files it was compiled from; else NULL */
 	const char *pretokenizer; /* "gpt2", "bert", "metaspace"; "none" */
 	const char *normalizer;	  /* "none": decoding gives the same text back; "nfc", "bert",
+				     "steps": several, or others;
 				     "sentencepiece"; "metaspace": U+2581 is decoded as a blank */
 	const char *algo;	  /* "exact", "greedy" */
 	uint32_t checksum;	  /* CRC-32 over the canonical content, never 0: equal for equal
@@ -237,10 +238,14 @@ enum tok_flags {
 /* The most ids per byte of text. Most vocabularies give three or fewer. */
 #define TOK_IDS_PER_BYTE_MAX 12
 
-/* The largest value of tok_stream_bound(s, 1). */
+/*
+ * The largest value of tok_stream_bound(s, 1). White space may wait twice: before a map and behind
+ * it.
+ */
 #define TOK_STREAM_HELD_MAX                                                                        \
-	(2 * TOK_CARRY_MAX + 3 + 3 * 4 * (3 + TOK_NFC_MARKS_MAX) +                                 \
-		TOK_IDS_PER_BYTE_MAX * (16 + TOK_SPM_WHITE_MAX + 2 * TOK_ADDED_HELD_MAX) +         \
+	(2 * TOK_CARRY_MAX + 3 +                                                                   \
+		TOK_IDS_PER_BYTE_MAX * (20 + 4 * (3 + TOK_NFC_MARKS_MAX) + 15 * TOK_LITERALS_MAX + \
+					       2 * TOK_SPM_WHITE_MAX + 2 * TOK_ADDED_HELD_MAX) +   \
 		2 * TOK_TEMPLATE_MAX)
 
 #define TOK_WORD_MAX 500 /* upper limit of a WordPiece vocabulary's max_input_chars_per_word */
@@ -269,12 +274,16 @@ struct tok_unigram_state {
 
 /* State of the normalization to form C (normalize/nfc.h). Private. */
 struct tok_nfc {
+	bool decompose; /* to form D instead */
 	uint32_t n;	/* entries of held[], including the starter's; 0: nothing is held */
 	uint32_t n_in;	/* bytes of text that they came from */
 	bool unordered; /* marks are not sorted by combining class */
 	/* [0]: the starter, or TOK_NFC_NO_STARTER; then marks. Overwritten by their UTF-8. */
 	uint32_t held[1 + TOK_NFC_MARKS_MAX];
 };
+
+/* The most texts of several characters that a normalizer replaces. Private. */
+#define TOK_LITERALS_MAX 4
 
 /* The most bytes of normalized white space that are held: it is dropped at the end of a text. */
 #define TOK_SPM_WHITE_MAX 1000
@@ -290,6 +299,17 @@ struct tok_cluster {
 	uint8_t before;	  /* enum tok_grapheme of its last character */
 	uint8_t emoji;	  /* 1: a pictograph and marks; 2: the same, then a joiner */
 	uint8_t conjunct; /* 1: a consonant and marks; 2: the same, with a linker among them */
+};
+
+/* State of the other steps of a normalizer (normalize/steps.h). Private. */
+struct tok_norm_state {
+	uint8_t matched[TOK_LITERALS_MAX]; /* bytes of each text that came */
+	uint8_t run;			   /* enum tok_white_run */
+	uint8_t n_one, one[3];		   /* a character of white space that is held */
+	bool begun;			   /* a character other than white space has come */
+	uint8_t side; /* of a border between words: enum tok_side of the last character */
+	uint16_t n_white;
+	uint8_t white[TOK_SPM_WHITE_MAX];
 };
 
 /* State of SentencePiece's normalizer (normalize/spm_norm.h). Private. */
@@ -364,10 +384,9 @@ struct tok_stream {
 			float taken[TOK_UNIGRAM_SCORES]; /* amount subtracted from it, or 0 */
 		} single;
 	};
-	union {
-		struct tok_nfc nfc;
-		struct tok_spm_state spm;
-	};
+	struct tok_nfc nfc;
+	struct tok_norm_state norm;
+	struct tok_spm_state spm;
 	struct tok_unigram_state unigram;
 	struct tok_added_state added_state[2];
 };

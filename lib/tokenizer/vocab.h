@@ -15,6 +15,7 @@
 #include "tables/added_set.h"
 #include "tables/longest.h"
 #include "tables/metaspace.h"
+#include "tables/norm.h"
 #include "tables/repeats.h"
 #include "tables/stages.h"
 #include "tables/words.h"
@@ -136,6 +137,11 @@ struct tok_split {
 	T(CAT_PAGE, cat_page)                                                                      \
 	T(CAT, cat)                                                                                \
 	T(STEP, step)                                                                              \
+	T(NORM_STEP, norm.step)                                                                    \
+	T(MAP_PAGE, norm.page)                                                                     \
+	T(MAP_ELEMENT, norm.element)                                                               \
+	T(MAP_TEXT, norm.text)                                                                     \
+	T(LITERAL, norm.literal)                                                                   \
 	T(NORM_PAGE, wordpiece.norm.page)                                                          \
 	T(NORM_ELEMENT, wordpiece.norm.element)                                                    \
 	T(NORM_SEQ, wordpiece.norm.seq)                                                            \
@@ -160,13 +166,14 @@ enum tok_table {
 	N(KIND, kind)                                                                              \
 	N(PRETOK, pretok)                                                                          \
 	N(STEP_WIDTH, step_width)                                                                  \
-	N(NFC, nfc)                                                                                \
 	N(METASPACE, metaspace.stage)                                                              \
 	N(PREFIX, metaspace.prefix)                                                                \
 	N(STRIP, metaspace.strip)                                                                  \
 	N(IDS, info.n_ids)                                                                         \
 	N(UNK, wordpiece.unk)                                                                      \
 	N(MAX_CHARS, wordpiece.max_chars)                                                          \
+	N(WHOLE, wordpiece.whole)                                                                  \
+	N(WORD_END, word_end)                                                                      \
 	N(WORDS, unigram.words)                                                                    \
 	N(BLANKS, unigram.blanks)                                                                  \
 	N(SPLIT_WORDS, unigram.split)                                                              \
@@ -218,7 +225,7 @@ struct tok_vocab {
 	const struct tok_stage *stage[TOK_STAGES_MAX + 1]; /* in order; then NULL */
 	enum tok_kind kind;
 	enum tok_pretok pretok;
-	bool nfc; /* text is normalized to form C */
+	struct tok_norm norm; /* before all other normalizers */
 	struct tok_metaspace metaspace;
 	/* words that are one token, which no merge makes: for each of `unmerged` */
 	struct tok_word *word; /* buckets of TOK_WORD_SLOTS; a full one overflows into the next */
@@ -269,6 +276,8 @@ struct tok_vocab {
 	   texts of `wordpiece` */
 	struct tok_unigram unigram;
 	uint32_t ids_per_byte; /* at most, per byte of text */
+	bool word_end; /* BPE: tokens that end a word have a blank there, which stands for </w> */
+	bool tight;    /* a text may have as many ids as that */
 	/* set-up and information */
 	uint32_t n_ranks; /* 256 + merges */
 	uint32_t n_nodes;

@@ -14,7 +14,8 @@ struct tok_vocab *
 train_splitter_vocab(const struct tok_train_options *o, struct tok_error *err)
 {
 	const bool bert = o->kind == TOK_KIND_WORDPIECE;
-	struct tok_model m = {.format = "", .kind = o->kind, .pretok = o->pretok};
+	struct tok_model m = {
+		.format = "", .kind = o->kind, .pretok = bert ? TOK_PRETOK_BERT : o->pretok};
 	struct tok_vocab *v = NULL;
 
 	m.bert = (struct tok_model_bert){

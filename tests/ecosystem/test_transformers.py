@@ -94,7 +94,7 @@ def everyday(folder: Path) -> list:
 
 @pytest.mark.parametrize("family", CLASSES)
 def test_auto_tokenizer(family, model, both_ways):
-    both_ways(everyday, model(family), named="searched in normalized text: not implemented")
+    both_ways(everyday, model(family))
 
 
 def trained(folder: Path) -> list:

@@ -19,7 +19,7 @@
 #include "build/pieces.h"
 #include "small_vocab.h"
 
-#define KINDS 9
+#define KINDS 13
 #define CHANGES_MAX 32
 
 static const char sample[] =
@@ -75,7 +75,7 @@ make_bpe(struct tok_model *m, enum tok_pretok pretok, bool greedy, bool whole)
 		.pretok = pretok,
 		.greedy = greedy,
 		.ignore_merges = whole,
-		.nfc = whole};
+		.norm = {.n = whole, .step = {{.kind = TOK_NORM_FORM_C}}}};
 	MUST(tok_model_init(m, 265, 400, 6, NULL));
 	m->n_tokens = 0;
 	for (int byte = 0; byte < 256; byte++) {
@@ -228,6 +228,60 @@ make_unigram(struct tok_model *m, bool sentencepiece)
 	put_own(m);
 }
 
+/* Steps of all kinds. Maps of a byte-level vocabulary are behind others; a literal is in others. */
+static void
+put_steps(struct tok_model *m, enum tok_norm_kind form)
+{
+	static const struct tok_model_step steps[] = {
+		{.kind = TOK_NORM_LITERAL, .literal = {2, 1, "``", "'"}},
+		{.kind = TOK_NORM_LITERAL, .literal = {5, 4, "xyxyz", "zz  "}},
+		{.kind = TOK_NORM_MAP,
+			.n_ops = 3,
+			.op = {{.kind = TOK_OP_COMPAT}, {.kind = TOK_OP_CLEAN},
+				{.kind = TOK_OP_CHAR, .cp = 'o', .n_to = 3, .to = "e\xcc\x81"}}},
+		{.kind = TOK_NORM_FORM_C},
+		{.kind = TOK_NORM_MAP,
+			.n_ops = 3,
+			.op = {{.kind = TOK_OP_ACCENTS}, {.kind = TOK_OP_LOWER},
+				{.kind = TOK_OP_AROUND}}},
+		{.kind = TOK_NORM_SQUEEZE, .arg = TOK_SQUEEZE_SEVERAL},
+		{.kind = TOK_NORM_STRIP, .arg = TOK_STRIP_LEFT | TOK_STRIP_RIGHT},
+	};
+
+	m->norm.n = sizeof(steps) / sizeof(steps[0]);
+	memcpy(m->norm.step, steps, sizeof(steps));
+	m->norm.step[3].kind = form;
+}
+
+/* CLIP: all bytes and some words, and the same at the end of a word. */
+static void
+make_word_ends(struct tok_model *m)
+{
+	static const char *const words[] = {"he", "hel", "lo", "lo ", "hello ", "xy", "<s>"};
+	static const uint32_t merges[][3] = {{'h', 'e', 512}, {512, 'l', 513}, {'l', 'o', 514},
+		{514, ' ', 515}, {513, 515, 516}, {'x', 'y', 517}};
+
+	*m = (struct tok_model){.format = "fuzz",
+		.pretok = TOK_PRETOK_REGEX,
+		.word_end = true,
+		.behavior = {TOK_SPLIT_ISOLATED}};
+	m->regex[0] = strdup("'s|'t|'re|'ve|'m|'ll|'d|[\\p{L}]+|[\\p{N}]|[^\\s\\p{L}\\p{N}]+");
+	MUST(m->regex[0] != NULL && tok_model_init(m, 512 + 7, 512 + 256 + 64, 256 + 6, NULL));
+	m->n_tokens = 0;
+	for (int byte = 0; byte < 512; byte++) {
+		const char one[2] = {(char)byte, ' '};
+
+		put_token(m, one, byte < 256 ? 1 : 2, false);
+	}
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		put_token(m, words[i], (uint32_t)strlen(words[i]), i == 6);
+	for (uint32_t byte = 0; byte < 256; byte++)
+		tok_model_put_merge(m, byte, ' ', 256 + byte);
+	for (size_t i = 0; i < sizeof(merges) / sizeof(merges[0]); i++)
+		tok_model_put_merge(m, merges[i][0], merges[i][1], merges[i][2]);
+	put_steps(m, TOK_NORM_FORM_C);
+}
+
 static void
 make_kind(uint32_t which, const char *path)
 {
@@ -238,18 +292,30 @@ make_kind(uint32_t which, const char *path)
 
 	if (which == 4)
 		make_pieces(&m, PIECES_PLAIN);
-	else if (which >= 7)
+	else if (which == 10)
+		make_word_ends(&m);
+	else if (which == 7 || which == 8)
 		make_pieces(&m, which == 7 ? PIECES_NORMALIZED : PIECES_WITHOUT_BYTES);
-	else if (which == 3)
+	else if (which == 3 || which == 11)
 		make_bert(&m);
-	else if (which == 5 || which == 6)
+	else if (which == 5 || which == 6 || which == 12)
 		make_unigram(&m, which == 6);
 	else
 		make_bpe(&m, which == 2 ? TOK_PRETOK_LLAMA3 : TOK_PRETOK_GPT2, which == 1,
 			which == 2);
+	if (which == 11) { /* WordLevel */
+		m.bert = (struct tok_model_bert){.max_chars = TOK_WORD_MAX, .whole = true};
+		m.pretok = TOK_PRETOK_WORDS;
+	}
+	if (which == 9 || which >= 11)
+		put_steps(&m, which == 9 ? TOK_NORM_FORM_C : TOK_NORM_FORM_D);
 	if (which == 2)
 		small_added(&m);
+	if (which == 9)
+		put_own(&m);
 	v = tok_vocab_build(&m, "fuzz", path, NULL, &err);
+	if (v == NULL)
+		fprintf(stderr, "%u: %s\n", which, err.text);
 	MUST(v != NULL && tok_compiled_write(v, NULL, 0, path, &err));
 	tok_vocab_free(v);
 	tok_model_free(&m);

@@ -531,10 +531,10 @@ def compiled() -> list[bytes]:
     def change(table: int, place: int, value: int) -> bytes:
         return bytes([table, 2]) + short(place) + value.to_bytes(4, "little")
 
-    tables, numbers = range(33), 255
+    tables, numbers = range(41), 255
     back = (0x80 // len(tables) + 1) * len(tables)  # from 0x80 on counted from the end
-    seeds = [bytes([kind]) for kind in range(5)]
-    for kind in range(5):
+    seeds = [bytes([kind]) for kind in range(13)]
+    for kind in range(13):
         seeds += [bytes([kind]) + change(t, 3, 5) for t in tables]
         seeds += [bytes([kind]) + change(t, 1, 2**32 - 1) for t in tables]
         seeds += [bytes([kind]) + change(back + t, 8, 1) for t in tables]

@@ -386,12 +386,10 @@ def test_a_tokenizer_json(name):
 
 REFUSED = {
     "normalizer": [
-        (normalizers.NFKC(), "NFKC"),
-        (normalizers.Lowercase(), "Lowercase"),
         (normalizers.Nmt(), "Nmt"),
-        (normalizers.Replace("a", "b"), "Replace"),
-        (normalizers.Sequence([squeeze(MARK), strip()]), "Strip behind a Replace"),
-        (normalizers.Sequence([strip(), precompiled(map_by_lead())]), "Precompiled"),
+        (normalizers.Replace(tokenizers.Regex("a|b"), "b"), "Replace of the Regex"),
+        (normalizers.Sequence([squeeze(MARK), strip()]), "Replace of the Regex"),
+        (normalizers.Sequence([precompiled(map_by_lead())] * 2), "Precompiled"),
     ],
     "pre_tokenizer": [
         (pre_tokenizers.Whitespace(), "Whitespace"),

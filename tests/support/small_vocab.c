@@ -98,7 +98,7 @@ small_vocab_of(struct small_vocab *sv, uint64_t *seed, const char *alphabet, uin
 	uint32_t letters = (uint32_t)strlen(alphabet);
 	struct tok_model m = {.format = "test",
 		.pretok = pretok,
-		.nfc = flags & SMALL_NFC,
+		.norm = {.n = (flags & SMALL_NFC) != 0, .step = {{.kind = TOK_NORM_FORM_C}}},
 		.ignore_merges = flags & SMALL_WHOLE,
 		.greedy = flags & SMALL_GREEDY};
 	struct tok_error err;

@@ -32,7 +32,7 @@ make(uint32_t n_merges, bool nfc)
 	static uint8_t bytes[256 + 16 * RTE_DIM(merges)];
 	struct tok_model m = {.format = "test",
 		.pretok = TOK_PRETOK_GPT2,
-		.nfc = nfc,
+		.norm = {.n = nfc, .step = {{.kind = TOK_NORM_FORM_C}}},
 		.token = token,
 		.bytes = bytes,
 		.merge = merge};

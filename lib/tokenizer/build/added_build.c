@@ -5,7 +5,6 @@
 #include "isa/kernels.h"
 #include "parts.h"
 #include "normalize/added.h"
-#include "normalize/nfc.h"
 #include "pieces.h"
 #include "longest_build.h"
 #include "vocab_table.h"
@@ -48,46 +47,31 @@ make_list(const struct tok_model *m, struct list *l)
 
 /* A set that is being built. */
 struct making {
-	struct tok_longest_piece *piece;
+	struct tok_trie_word *piece;
 	struct tok_added_token *token;
 	uint8_t *text; /* of all pieces, normalized if they are searched in normalized text */
 	size_t n_text;
 	uint32_t n;
 };
 
-/* Write form C of n bytes to `out`, which has room for TOK_NFC_EXPANSION times as many. */
-static bool
-normalize(const uint8_t *p, uint32_t n, uint8_t *out, uint32_t *len)
-{
-	struct tok_nfc_piece piece = {p, p + n, true};
-	struct tok_nfc_span span;
-	enum tok_nfc_result r;
-	struct tok_nfc nfc;
-
-	*len = 0;
-	tok_nfc_init(&nfc);
-	while ((r = tok_nfc_next(&nfc, &piece, &span)) == TOK_NFC_SPAN) {
-		memcpy(out + *len, span.p, span.n);
-		*len += (uint32_t)span.n;
-	}
-	return r == TOK_NFC_DONE;
-}
-
-/* The most bytes that the normalizer makes of n bytes. */
-static size_t
-expansion(const struct tok_model *m, size_t n)
-{
-	return m->nfc ? n * TOK_NFC_EXPANSION : n + 1;
-}
+#define NO_FORM "added token %u: its normal form has no bytes, or more than %u"
 
 /* m: normalize the token with this model's normalizer; NULL: do not normalize. */
 static bool
 put(struct making *g, const struct list *l, const struct tok_model_added *t,
 	const struct tok_model *m, const struct tok_vocab *v, struct tok_error *err)
 {
-	uint8_t *text = g->text + g->n_text;
+	uint8_t *text = g->text + g->n_text, steps[TOK_ADDED_BYTES_MAX];
+	const uint8_t *from = l->bytes + t->off;
 	uint32_t len = t->len;
+	size_t n;
 
+	if (m != NULL && m->norm.n > 0) {
+		if (!tok_norm_apply(v, from, len, steps, sizeof(steps), &n) || n == 0)
+			return tok_fail(err, NO_FORM, t->id, TOK_ADDED_BYTES_MAX);
+		from = steps;
+		len = (uint32_t)n;
+	}
 	if (m != NULL && m->metaspace.stage == TOK_METASPACE_NORMALIZER) {
 		const uint32_t prefix = m->metaspace.prefix == TOK_PREFIX_ANYWAY;
 
@@ -97,23 +81,24 @@ put(struct making *g, const struct list *l, const struct tok_model_added *t,
 				"are U+2581, which is none: not implemented",
 				t->id);
 		text[0] = ' ';
-		len = prefix + (uint32_t)tok_piece_bytes(
-				       (const char *)l->bytes + t->off, len, text + prefix);
+		len = prefix + (uint32_t)tok_piece_bytes((const char *)from, len, text + prefix);
 	} else if (m != NULL && v->unigram.norm.on) {
-		size_t n;
-
-		if (!tok_spm_normalize(v, l->bytes + t->off, len, text, TOK_ADDED_BYTES_MAX, &n) ||
-			n == 0)
-			return tok_fail(err,
-				"added token %u: its normal form has no bytes, or more than %u",
-				t->id, TOK_ADDED_BYTES_MAX);
+		if (!tok_spm_normalize(v, from, len, text, TOK_ADDED_BYTES_MAX, &n) || n == 0)
+			return tok_fail(err, NO_FORM, t->id, TOK_ADDED_BYTES_MAX);
 		len = (uint32_t)n;
+<<<<<<< HEAD
 	} else if (m == NULL || !m->nfc)
 		memcpy(text, l->bytes + t->off, len);
 	else if (!normalize(l->bytes + t->off, len, text, &len) || len > TOK_ADDED_BYTES_MAX)
 		return tok_fail(err, "added token %u: its form C has more than %u bytes, or marks",
 			t->id, TOK_ADDED_BYTES_MAX);
+	g->piece[g->n] = (struct tok_trie_word){text, len, g->n, TOK_LONGEST_GO_ON, 0};
+=======
+	} else {
+		memcpy(text, from, len);
+	}
 	g->piece[g->n] = (struct tok_longest_piece){text, len, g->n, TOK_LONGEST_GO_ON};
+>>>>>>> w/hf
 	g->token[g->n++] = (struct tok_added_token){
 		.id = t->id, .len = (uint16_t)len, .what = (uint16_t)t->what};
 	g->n_text += len;
@@ -185,8 +170,7 @@ build_set(struct tok_vocab *v, const struct tok_model *m, const struct list *l,
 	bool ok;
 
 	for (uint32_t i = 0; i < l->n; i++)
-		bytes += expansion(m, l->added[i].len) +
-			 (normalized && v->unigram.norm.on ? TOK_ADDED_BYTES_MAX : 0);
+		bytes += (normalized ? TOK_ADDED_BYTES_MAX : l->added[i].len) + (size_t)1;
 	g.piece = calloc(l->n + (size_t)1, sizeof(*g.piece));
 	g.token = calloc(l->n + (size_t)1, sizeof(*g.token));
 	g.text = malloc(bytes);

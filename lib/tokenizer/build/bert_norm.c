@@ -15,11 +15,10 @@
 #define HANGUL_FIRST 0xac00u
 #define HANGUL_LAST 0xd7a3u
 
-#define N(list) (sizeof(list) / sizeof(list[0]))
-
 /* BertNormalizer's own list of CJK blocks (bert.rs, is_chinese_char). */
-static const uint32_t cjk_block[][2] = {{0x3400, 0x4dbf}, {0x4e00, 0x9fff}, {0xf900, 0xfaff},
-	{0x20000, 0x2a6df}, {0x2a700, 0x2b81f}, {0x2b920, 0x2ceaf}, {0x2f800, 0x2fa1f}};
+const uint32_t tok_bert_cjk[TOK_BERT_CJK_BLOCKS][2] = {{0x3400, 0x4dbf}, {0x4e00, 0x9fff},
+	{0xf900, 0xfaff}, {0x20000, 0x2a6df}, {0x2a700, 0x2b81f}, {0x2b920, 0x2ceaf},
+	{0x2f800, 0x2fa1f}};
 
 /* Code points whose element may differ from the one before. Only these are computed. */
 struct fresh {
@@ -29,6 +28,7 @@ struct fresh {
 
 struct making {
 	const struct tok_model_bert *options;
+	bool punctuation;      /* each is a word */
 	struct tok_spread cls; /* enum tok_bert_class */
 	uint32_t *low; /* pages: lower case by code point; in the first page every character maps to
 			  itself */
@@ -39,11 +39,11 @@ struct making {
 	uint32_t n_seq;
 };
 
-static bool
-is_cjk(uint32_t cp)
+bool
+tok_bert_is_cjk(uint32_t cp)
 {
-	for (size_t i = 0; i < N(cjk_block); i++) {
-		if (cp >= cjk_block[i][0] && cp <= cjk_block[i][1])
+	for (size_t i = 0; i < TOK_BERT_CJK_BLOCKS; i++) {
+		if (cp >= tok_bert_cjk[i][0] && cp <= tok_bert_cjk[i][1])
 			return true;
 	}
 	return false;
@@ -86,7 +86,7 @@ finish_one(const struct making *g, uint32_t cp)
 
 	if (cls == TOK_BERT_BLANK || cls == TOK_BERT_CONTROL_BLANK)
 		return element(TOK_BERT_SPACE, 0);
-	if (cls == TOK_BERT_PUNCT)
+	if (cls == TOK_BERT_PUNCT && g->punctuation)
 		return element(TOK_BERT_ALONE, to);
 	return element(TOK_BERT_CHAR, to) | ccc << 24;
 }
@@ -141,7 +141,7 @@ make_one(struct making *g, uint32_t cp)
 	n = o->strip_accents ? strip(g, cp, to) : 0;
 	e = n > 0 ? several(g, to, n) : finish_one(g, cp);
 	/* CJK decompose to one character; blanks around it make it a word. */
-	if (o->handle_chinese_chars && TOK_BERT_KIND(e) == TOK_BERT_CHAR && is_cjk(cp))
+	if (o->handle_chinese_chars && TOK_BERT_KIND(e) == TOK_BERT_CHAR && tok_bert_is_cjk(cp))
 		e = element(TOK_BERT_ALONE, e & TOK_BERT_TARGET);
 	/* "Itself" is written as 0, so that pages of such characters are equal. */
 	if (TOK_BERT_KIND(e) != TOK_BERT_SEQ && (e & TOK_BERT_TARGET) == cp)
@@ -190,8 +190,8 @@ mark_all(struct fresh *f)
 	}
 	mark_block(f, 0x130, 0x130); /* the dotted I */
 	mark_block(f, HANGUL_FIRST, HANGUL_LAST);
-	for (size_t i = 0; i < N(cjk_block); i++)
-		mark_block(f, cjk_block[i][0], cjk_block[i][1]);
+	for (size_t i = 0; i < TOK_BERT_CJK_BLOCKS; i++)
+		mark_block(f, tok_bert_cjk[i][0], tok_bert_cjk[i][1]);
 }
 
 /* ---- the tables ---- */
@@ -319,7 +319,7 @@ bool
 tok_bert_norm_build(
 	struct tok_vocab *v, const struct tok_model_bert *options, struct tok_error *err)
 {
-	struct making g = {.options = options};
+	struct making g = {.options = options, .punctuation = v->pretok == TOK_PRETOK_BERT};
 	bool ok = tok_vocab_table_make(v, TOK_TABLE_NORM_PAGE, TOK_PAGES) && prepare(&g);
 
 	if (ok) {

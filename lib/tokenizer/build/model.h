@@ -7,6 +7,7 @@
 
 #include "tables/kinds.h"
 #include "tables/metaspace.h"
+#include "tables/norm.h"
 #include "tables/repeats.h"
 
 struct tok_model_token {
@@ -39,12 +40,52 @@ struct tok_model_repeat {
 	uint8_t power[TOK_REPEAT_UNITS], order[TOK_REPEAT_UNITS];
 };
 
+/* What a map does to each character, one after the other. */
+enum tok_map_op_kind {
+	TOK_OP_LOWER,	/* lower case */
+	TOK_OP_COMPAT,	/* compatibility decomposition, which is not ordered yet */
+	TOK_OP_MARKS,	/* combining marks are dropped */
+	TOK_OP_ACCENTS, /* the same, but only nonspacing ones, as BERT does */
+	TOK_OP_CLEAN,	/* BERT: control characters are dropped, white space is a blank */
+	TOK_OP_AROUND,	/* BERT: a blank before and behind each ideograph */
+	TOK_OP_CHAR,	/* one character becomes a text */
+};
+
+struct tok_map_op {
+	enum tok_map_op_kind kind;
+	uint32_t cp; /* TOK_OP_CHAR */
+	uint8_t n_to, to[TOK_LITERAL_BYTES];
+};
+#define TOK_MAP_OPS_MAX 6
+
+struct tok_model_step {
+	enum tok_norm_kind kind;
+	uint32_t n_ops; /* TOK_NORM_MAP */
+	struct tok_map_op op[TOK_MAP_OPS_MAX];
+	struct tok_literal literal; /* TOK_NORM_LITERAL */
+	uint32_t arg;		    /* TOK_NORM_SQUEEZE, _STRIP */
+};
+
+/* The steps of a normalizer. Zero bytes: none. */
+struct tok_model_norm {
+	uint32_t n;
+	struct tok_model_step step[TOK_NORMS_MAX];
+};
+
+/* Is it form C alone? */
+static inline bool
+tok_norm_is_form_c(const struct tok_model_norm *norm)
+{
+	return norm->n == 1 && norm->step[0].kind == TOK_NORM_FORM_C;
+}
+
 /* BertNormalizer, the WordPiece model and its decoder. */
 struct tok_model_bert {
 	bool clean_text, handle_chinese_chars, strip_accents, lowercase;
 	bool cleanup;	    /* decoding drops blanks before punctuation */
 	uint32_t max_chars; /* longer words are unknown */
 	uint32_t unk;	    /* id of the unknown token */
+	bool whole;	    /* WordLevel: no token continues a word */
 };
 
 /*
@@ -83,9 +124,9 @@ struct tok_model {
 	enum tok_pretok pretok;
 	char *regex[TOK_SPLITS_MAX]; /* TOK_PRETOK_REGEX: applied in order; NULL: no more */
 	enum tok_behavior behavior[TOK_SPLITS_MAX];
-	bool nfc;	   /* normalizer: form C */
-	uint32_t n_tokens; /* ids are below this */
-	uint32_t n_parts;  /* the last n_parts tokens are parts of characters and not real ids */
+	struct tok_model_norm norm; /* before all others, which are BERT's and Unigram's */
+	uint32_t n_tokens;	    /* ids are below this */
+	uint32_t n_parts; /* the last n_parts tokens are parts of characters and not real ids */
 	struct tok_metaspace metaspace;
 	struct tok_model_token *token;
 	uint8_t *bytes;
@@ -98,6 +139,7 @@ struct tok_model {
 	uint32_t n_repeats; /* set by tok_model_order_merges */
 	struct tok_model_repeat repeat[TOK_REPEATS_MAX];
 	bool ignore_merges;  /* a pretoken that is a token is not merged */
+	bool word_end;	     /* see tok_vocab.word_end; all bytes are there with and without */
 	bool greedy;	     /* longest match within pretokens instead of merging */
 	uint32_t n_unmerged; /* tokens that no merge makes; set by tok_model_live_merges */
 	struct tok_model_bert bert;

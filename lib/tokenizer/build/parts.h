@@ -2,22 +2,16 @@
 /* The parts of vocab_build.c: each makes its tables of a model. Set-up only. */
 #pragma once
 
+#include "longest_build.h"
 #include "model.h"
 #include "unicode/pages.h"
 #include "vocab.h"
 
 /* ---- nodes and classes of characters, of several kinds (vocab_build.c) ---- */
 
-struct tok_automaton_word {
-	const uint8_t *p; /* at least one byte */
-	uint32_t len;
-	uint32_t token; /* what struct tok_node says of it */
-	uint64_t first; /* tok_automaton_build(): its first bytes, for sorting */
-};
-
 /* Make the table of nodes from n words that differ; they are sorted on the way. */
 bool tok_automaton_build(
-	struct tok_vocab *v, struct tok_automaton_word *word, uint32_t n, struct tok_error *err);
+	struct tok_vocab *v, struct tok_trie_word *word, uint32_t n, struct tok_error *err);
 
 /* Make the tables cat_page and cat of these classes by code point. */
 bool tok_vocab_classes(struct tok_vocab *v, struct tok_runs runs, struct tok_error *err);
@@ -37,7 +31,7 @@ bool tok_words_build(struct tok_vocab *v, const uint32_t *id, uint32_t n, struct
 
 /* The same for WordPiece and Unigram, whose other tables are there: from frequent tokens whose text
  * is encoded as the token. */
-bool tok_words_choose(struct tok_vocab *v, struct tok_error *err);
+bool tok_words_choose(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err);
 
 /* ---- merges (pairs_build.c) ---- */
 
@@ -59,7 +53,29 @@ void tok_byte_runs_fill(struct tok_vocab *v);
 /* Fill in stem, limit and extends of all nodes. Needs the splits and the nodes. */
 void tok_stems_fill(struct tok_vocab *v);
 
+/* ---- the steps of a normalizer (steps/) ---- */
+
+bool tok_norm_build(struct tok_vocab *v, const struct tok_model_norm *norm, struct tok_error *err);
+
+/* Fill in the fields of v->norm that follow from its tables, which are valid. */
+void tok_norm_sum(struct tok_vocab *v);
+
+/* The same for v->ids_per_byte, when all else is there. Returns NULL, or what is wrong. */
+const char *tok_norm_bound(struct tok_vocab *v);
+
+/*
+ * What the steps make of n bytes: out[0 .. *len). False: that has more than `room` bytes, or
+ * exceeds a limit of normalization.
+ */
+bool tok_norm_apply(const struct tok_vocab *v, const uint8_t *p, size_t n, uint8_t *out,
+	size_t room, size_t *len);
+
 /* ---- WordPiece (bert_norm.c, wordpiece_build.c) ---- */
+
+/* BertNormalizer's own list of CJK blocks: first, last. */
+#define TOK_BERT_CJK_BLOCKS 7
+extern const uint32_t tok_bert_cjk[TOK_BERT_CJK_BLOCKS][2];
+bool tok_bert_is_cjk(uint32_t cp);
 
 /* The tables of v->wordpiece.norm. */
 bool tok_bert_norm_build(
@@ -95,9 +111,10 @@ bool tok_spm_norm_build(
 
 /*
  * Check a vocabulary's map. Returns what is wrong, or NULL; then *ids_per_byte is the most ids that
- * a byte of text can give.
+ * a byte of text can give, and *several a character of a key that has several.
  */
-const char *tok_spm_norm_check(const struct tok_vocab *v, uint32_t *ids_per_byte);
+const char *tok_spm_norm_check(
+	const struct tok_vocab *v, uint32_t *ids_per_byte, uint32_t *several);
 
 /* Compute the fields that follow from tables that have been checked. */
 void tok_spm_norm_sum(struct tok_vocab *v);

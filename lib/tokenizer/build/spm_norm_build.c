@@ -23,6 +23,7 @@ struct walk {
 	bool longest;
 	uint8_t key[TOK_SPM_KEY_MAX];
 	uint32_t ids_per_byte;
+	uint32_t several; /* the same, by character of a key that has several */
 };
 
 /* Limit of nodes visited. Paths may join or loop; the map of nmt_nfkc has about 20,000 nodes. */
@@ -76,6 +77,10 @@ text_fits(struct walk *w, uint32_t at, uint32_t n)
 	n = w->longest ? n : raw_bytes(w, n);
 	ids = (ids_of(w, text, len) + n - 1) / n;
 	w->ids_per_byte = ids > w->ids_per_byte ? ids : w->ids_per_byte;
+	if (n > tok_utf8_length(w->key[0])) {
+		ids = (ids_of(w, text, len) + 1) / 2;
+		w->several = ids > w->several ? ids : w->several;
+	}
 	return len <= TOK_SPM_TEXT_MAX && tok_utf8_scan(text, len).valid == len;
 }
 
@@ -147,7 +152,7 @@ build_map(struct tok_vocab *v, const struct tok_model_unigram *m, struct tok_err
 #define TOO_MANY_IDS "it makes more than 12 ids of a byte"
 
 const char *
-tok_spm_norm_check(const struct tok_vocab *v, uint32_t *ids_per_byte)
+tok_spm_norm_check(const struct tok_vocab *v, uint32_t *ids_per_byte, uint32_t *several)
 {
 	/* An ill-formed byte becomes U+FFFD, which gives at most as many ids as it has bytes. */
 	struct walk w = {.norm = &v->unigram.norm,
@@ -162,6 +167,7 @@ tok_spm_norm_check(const struct tok_vocab *v, uint32_t *ids_per_byte)
 	bool open;
 
 	*ids_per_byte = w.ids_per_byte;
+	*several = 0;
 	if (w.n_units == 0)
 		return NULL;
 	if (w.n_text == 0 || w.norm->text[--w.n_text] != '\0' || !keys_fit(&w))
@@ -170,6 +176,7 @@ tok_spm_norm_check(const struct tok_vocab *v, uint32_t *ids_per_byte)
 				   "255 bytes"
 				 : "it is damaged, or has too many keys, or makes a text of more "
 				   "than 255 bytes";
+	*several = w.several;
 	if (w.longest) { /* ill-formed bytes are not looked up */
 		*ids_per_byte = w.ids_per_byte;
 		return w.ids_per_byte > TOK_IDS_PER_BYTE_MAX ? TOO_MANY_IDS : NULL;
@@ -214,7 +221,7 @@ tok_spm_norm_sum(struct tok_vocab *v)
 
 	norm->white = norm->strip_left || norm->strip_right || norm->squeeze;
 	norm->on = norm->white || norm->unit != NULL || norm->sentencepiece;
-	tok_spm_norm_check(v, &v->ids_per_byte);
+	tok_spm_norm_check(v, &v->ids_per_byte, &norm->several);
 	for (uint8_t c = 0; c < 0x80 && norm->sentencepiece; c++)
 		norm->stays[c] = stays_before_ascii(v, c);
 	for (uint8_t c = 0x20; c < 0x7f && norm->unit != NULL && !norm->sentencepiece; c++)
@@ -238,7 +245,7 @@ tok_spm_norm_build(struct tok_vocab *v, const struct tok_model_unigram *m, struc
 		return false;
 	if (m->charsmap != NULL && !m->sentencepiece && !tok_vocab_classes(v, classes, err))
 		return false;
-	wrong = tok_spm_norm_check(v, &v->ids_per_byte);
+	wrong = tok_spm_norm_check(v, &v->ids_per_byte, &norm->several);
 	if (wrong != NULL)
 		return tok_fail(err, "the map of characters: %s", wrong);
 	tok_unigram_sum(v);

@@ -123,6 +123,12 @@ tok_vocab_free(struct tok_vocab *v)
 	free(v);
 }
 
+static const char *
+norm_name(const struct tok_vocab *v)
+{
+	return v->norm.n == 1 && v->norm.step[0].kind == TOK_NORM_FORM_C ? "nfc" : "steps";
+}
+
 struct tok_vocab_info
 tok_vocab_info(const struct tok_vocab *v)
 {
@@ -138,7 +144,7 @@ tok_vocab_info(const struct tok_vocab *v)
 	info.normalizer = v->kind == TOK_KIND_WORDPIECE	  ? "bert"
 			  : v->kind == TOK_KIND_UNIGRAM	  ? "sentencepiece"
 			  : v->unigram.norm.sentencepiece ? "sentencepiece"
-			  : v->nfc			  ? "nfc"
+			  : v->norm.n > 0		  ? norm_name(v)
 			  : v->metaspace.stage == TOK_METASPACE_NORMALIZER ||
 					  v->metaspace.stage == TOK_METASPACE_PRETOKENIZER
 				  ? "metaspace"

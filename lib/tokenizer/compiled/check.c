@@ -27,6 +27,7 @@ static_assert(TOK_N_TABLES <= 64, "a bit for each");
 #define OF_TEXTS (BIT(AT_START) | BIT(BEHIND) | BIT(TEXT))
 #define OF_UNIGRAM (BIT(NODE) | BIT(LEN) | OF_TEXTS)
 #define OF_CHARSMAP (BIT(CHARSMAP) | BIT(CHARSMAP_TEXT))
+#define OF_MAPS (BIT(MAP_PAGE) | BIT(MAP_ELEMENT) | BIT(MAP_TEXT))
 #define OF_WORDS (BIT(WORD) | BIT(LONG_WORD))
 #define OF_GRAPHEMES (BIT(CAT_PAGE) | BIT(CAT))
 
@@ -54,7 +55,9 @@ tables_are_there(const struct tok_vocab *v)
 
 	for (enum tok_table t = 0; t < TOK_N_TABLES; t++)
 		there |= v->table_bytes[t] > 0 ? 1ull << t : 0;
-	if (!take_option(&there, BIT(SPECIAL)) || !take_option(&there, OF_TEXT_SET))
+	if (!take_option(&there, BIT(SPECIAL)) || !take_option(&there, OF_TEXT_SET) ||
+		!take_option(&there, BIT(NORM_STEP)) || !take_option(&there, OF_MAPS) ||
+		!take_option(&there, BIT(LITERAL)))
 		return false;
 	switch (v->kind) {
 	case TOK_KIND_BPE:
@@ -65,9 +68,11 @@ tables_are_there(const struct tok_vocab *v)
 					(v->pretok == TOK_PRETOK_SENTENCEPIECE
 							? BIT(JOINS) | BIT(CUTS)
 							: BIT(STEP)) |
-					(v->unigram.norm.sentencepiece ? OF_TEXTS : 0));
+					(v->unigram.norm.sentencepiece || v->word_end ? OF_TEXTS
+										      : 0));
 	case TOK_KIND_WORDPIECE:
-		return take_option(&there, OF_WORDS) && there == (OF_ALL | OF_WORDPIECE);
+		return take_option(&there, OF_NORMAL_SET) && take_option(&there, OF_WORDS) &&
+		       there == (OF_ALL | OF_WORDPIECE);
 	case TOK_KIND_UNIGRAM:
 		if (v->unigram.norm.sentencepiece)
 			return take_option(&there, BIT(EXT)) && take_option(&there, OF_CHARSMAP) &&
@@ -103,7 +108,7 @@ sizes_fit_bpe(const struct tok_vocab *v)
 		       (n_of(v, TOK_TABLE_JOINS) > TOK_JOINS_ASCII / 64 &&
 			       is_slots(n_of(v, TOK_TABLE_JOINS) - TOK_JOINS_ASCII / 64) &&
 			       n_of(v, TOK_TABLE_CUTS) == 1)) &&
-	       (!v->unigram.norm.sentencepiece ||
+	       (!(v->unigram.norm.sentencepiece || v->word_end) ||
 		       (n_of(v, TOK_TABLE_AT_START) == v->info.n_ids &&
 			       n_of(v, TOK_TABLE_BEHIND) == v->info.n_ids)) &&
 	       n_of(v, TOK_TABLE_CAT_PAGE) == TOK_PAGES && n_of(v, TOK_TABLE_CAT) % TOK_PAGE == 0;
@@ -181,19 +186,23 @@ numbers_fit(const struct tok_vocab *v)
 {
 	const bool metaspace = v->metaspace.stage != TOK_METASPACE_OFF;
 
+	if (v->word_end && (v->kind != TOK_KIND_BPE || v->pretok != TOK_PRETOK_REGEX ||
+				   v->longest.node != NULL))
+		return false;
 	if (v->info.checksum == 0 || v->info.n_special != n_of(v, TOK_TABLE_SPECIAL) ||
 		v->info.max_token_bytes > TOK_MAX_TOKEN_BYTES + 1)
 		return false;
 	if (v->kind == TOK_KIND_WORDPIECE)
-		return v->pretok == TOK_PRETOK_BERT && !v->nfc && !metaspace &&
-		       !v->unigram.norm.sentencepiece && v->wordpiece.max_chars > 0 &&
+		return (v->pretok == TOK_PRETOK_BERT || v->pretok == TOK_PRETOK_WHITE ||
+			       v->pretok == TOK_PRETOK_WORDS) &&
+		       !metaspace && !v->unigram.norm.sentencepiece && v->wordpiece.max_chars > 0 &&
 		       v->wordpiece.max_chars <= TOK_WORD_MAX && v->wordpiece.unk < v->info.n_ids;
 	if (v->kind == TOK_KIND_UNIGRAM)
-		return v->pretok == TOK_PRETOK_NONE && !v->nfc && !metaspace &&
+		return v->pretok == TOK_PRETOK_NONE && !metaspace &&
 		       v->unigram.prefix <= TOK_PREFIX_EACH && v->unigram.unk < v->info.n_ids &&
 		       (!v->unigram.norm.sentencepiece || settings_fit(&v->unigram));
 	if (v->pretok == TOK_PRETOK_SENTENCEPIECE)
-		return metaspace && !v->nfc && v->metaspace.stage <= TOK_METASPACE_PRETOKENIZER &&
+		return metaspace && v->metaspace.stage <= TOK_METASPACE_PRETOKENIZER &&
 		       v->metaspace.prefix <= TOK_PREFIX_TEXT &&
 		       (!v->unigram.norm.sentencepiece ||
 			       (v->metaspace.stage == TOK_METASPACE_NORMALIZER &&
@@ -269,9 +278,13 @@ tok_compiled_check(struct tok_vocab *v)
 	else if (!spans_fit(v))
 		wrong = "span";
 	if (wrong == NULL)
+		wrong = tok_compiled_check_norm(v);
+	if (wrong == NULL)
 		wrong = tok_compiled_check_added(v);
 	if (wrong == NULL && v->kind == TOK_KIND_BPE)
 		wrong = tok_compiled_check_bpe(v);
+	if (wrong == NULL && v->word_end && !tok_compiled_check_texts(v))
+		wrong = "text";
 	if (wrong == NULL && v->table_bytes[TOK_TABLE_LONGEST_NODE] > 0)
 		wrong = tok_compiled_check_longest(v);
 	if (wrong == NULL && v->kind == TOK_KIND_WORDPIECE)

@@ -81,7 +81,8 @@ matched(const struct tok_vocab *v, uint32_t id)
 	const struct tok_span span = v->span[id];
 	const uint8_t *p = v->bytes + span.off;
 
-	if (v->kind == TOK_KIND_WORDPIECE && span.len >= 2 && p[0] == '#' && p[1] == '#')
+	if (v->kind == TOK_KIND_WORDPIECE && !v->wordpiece.whole && span.len >= 2 && p[0] == '#' &&
+		p[1] == '#')
 		return span.len - 2;
 	return span.len;
 }

@@ -167,6 +167,12 @@ texts_fit(const struct tok_vocab *v, const struct tok_span *text)
 	return true;
 }
 
+bool
+tok_compiled_check_texts(const struct tok_vocab *v)
+{
+	return texts_fit(v, v->wordpiece.at_start) && texts_fit(v, v->wordpiece.behind);
+}
+
 const char *
 tok_compiled_check_unigram(const struct tok_vocab *v)
 {
@@ -180,11 +186,11 @@ tok_compiled_check_unigram(const struct tok_vocab *v)
 const char *
 tok_compiled_check_normalizer(const struct tok_vocab *v)
 {
-	uint32_t ids_per_byte;
+	uint32_t ids_per_byte, several;
 
 	if (!own_fit(v))
 		return "added";
-	if (!texts_fit(v, v->wordpiece.at_start) || !texts_fit(v, v->wordpiece.behind))
+	if (!tok_compiled_check_texts(v))
 		return "text";
-	return tok_spm_norm_check(v, &ids_per_byte);
+	return tok_spm_norm_check(v, &ids_per_byte, &several);
 }

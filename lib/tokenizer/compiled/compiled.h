@@ -13,7 +13,7 @@
 #define TOK_COMPILED_MAGIC "TOKV\r\n\x1a"
 
 /* Increase this if the contents or the meaning of a table or of the header change. */
-#define TOK_COMPILED_VERSION 13u
+#define TOK_COMPILED_VERSION 14u
 
 #define TOK_COMPILED_ORDER 0x01020304u	     /* in the byte order of the writing machine */
 #define TOK_COMPILED_MAX ((uint64_t)1 << 30) /* largest file, in bytes */
@@ -97,11 +97,14 @@ tok_compiled_n_ids(const struct tok_vocab *v)
 }
 
 /* The parts of tok_compiled_check, in check_*.c. */
+const char *tok_compiled_check_norm(const struct tok_vocab *v);
 const char *tok_compiled_check_added(const struct tok_vocab *v);
 const char *tok_compiled_check_bpe(struct tok_vocab *v);
 const char *tok_compiled_check_unigram(const struct tok_vocab *v);
 /* For a vocabulary with sentencepiece's normalizer; called after the check of its kind. */
 const char *tok_compiled_check_normalizer(const struct tok_vocab *v);
+/* Texts of ids, where they are not in `bytes`. */
+bool tok_compiled_check_texts(const struct tok_vocab *v);
 const char *tok_compiled_check_longest(const struct tok_vocab *v);
 const char *tok_compiled_check_wordpiece(const struct tok_vocab *v);
 /* Tables of words: each search ends, at an entry that is in range. */

@@ -229,6 +229,7 @@ fill_in(struct tok_vocab *v)
 		tok_bert_norm_plain(&v->wordpiece.norm);
 	if (v->kind == TOK_KIND_UNIGRAM || v->unigram.norm.sentencepiece)
 		tok_unigram_sum(v);
+	tok_norm_sum(v);
 	tok_added_sum(v);
 	v->info.pretokenizer = tok_words_name(v->kind, v->pretok);
 	v->info.algo = v->kind == TOK_KIND_BPE && v->longest.node != NULL ? "greedy" : "exact";
@@ -241,6 +242,7 @@ tok_compiled_load(
 	struct opened f = {.shown = tok_shown_path(path), .fd = -1};
 	const struct tok_kernels *kernels;
 	struct tok_vocab *v = NULL;
+	const char *wrong;
 	bool ok = open_file(&f, path, err) && check_header(&f, err) && check_directory(&f, err) &&
 		  map_file(&f, err);
 
@@ -259,8 +261,7 @@ tok_compiled_load(
 	v->kernels = kernels;
 	ok = opts->mem == NULL || copy_tables(v, opts->mem, err);
 	if (ok) {
-		const char *wrong = tok_compiled_check(v);
-
+		wrong = tok_compiled_check(v);
 		ok = wrong == NULL ||
 		     tok_fail(err, "%s: its tables contradict each other (%s): " AGAIN, f.shown,
 			     wrong);
@@ -270,6 +271,12 @@ tok_compiled_load(
 		return NULL;
 	}
 	fill_in(v);
+	wrong = tok_norm_bound(v);
+	if (wrong != NULL) {
+		tok_fail(err, "%s: %s: " AGAIN, f.shown, wrong);
+		tok_vocab_free(v);
+		return NULL;
+	}
 	tok_stages_set(v);
 	if (v->kind == TOK_KIND_BPE && v->longest.node == NULL)
 		tok_byte_runs_fill(v);

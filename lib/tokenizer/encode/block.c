@@ -252,14 +252,13 @@ encode_alone(struct tok_stream *s, const uint8_t *p, size_t len, uint32_t *ids)
  * Copy the ids of the pretokens first .. last - 1, all of which have ids. The copies may write more
  * than the ids: there is room for three ids per byte (tok_stream_bound), and each pretoken has at
  * least one byte. So there is room for six ids before the last pretoken, and for fifteen from a
- * pretoken of five ids on. This does not hold after SentencePiece's normalizer, whose map sets the
- * bound.
+ * pretoken of five ids on. This does not hold where a normalizer sets the bound (`tight`).
  */
 static inline uint32_t *
 give_out(const struct tok_vocab *v, const struct tok_block *b, uint32_t first, uint32_t last,
 	uint32_t *ids)
 {
-	const uint32_t exact = v->unigram.norm.on || last == first ? first : last - 1;
+	const uint32_t exact = v->tight || last == first ? first : last - 1;
 
 	for (uint32_t k = first; k < exact; k++) {
 		const uint32_t *from = b->ids[k];

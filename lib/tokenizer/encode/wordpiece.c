@@ -125,12 +125,11 @@ end_word(struct tok_stream *s, uint32_t **ids)
 static void
 add_hangul(struct tok_stream *s, uint32_t cp, uint32_t **ids)
 {
-	uint32_t at = cp - TOK_NFC_S, t = at % TOK_NFC_TS;
+	uint32_t letter[3];
+	const uint32_t n = tok_nfc_letters(cp, letter);
 
-	add_char(s, TOK_NFC_L + at / (TOK_NFC_VS * TOK_NFC_TS), 0, ids);
-	add_char(s, TOK_NFC_V + at / TOK_NFC_TS % TOK_NFC_VS, 0, ids);
-	if (t != 0)
-		add_char(s, TOK_NFC_T + t, 0, ids);
+	for (uint32_t i = 0; i < n; i++)
+		add_char(s, letter[i], 0, ids);
 }
 
 /* What character cp becomes, unless that is several elements. */

@@ -108,6 +108,29 @@ pass(const struct tok_nfc_piece *piece)
 	return piece->last || is_certain(starter, end) ? end : starter;
 }
 
+/*
+ * The same for form D, where no starter changes: the end of the text without decompositions and
+ * marks.
+ */
+static const uint8_t *
+pass_starters(const struct tok_nfc_piece *piece)
+{
+	const uint8_t *p = piece->p;
+	uint32_t len, cp, n;
+
+	for (; p < piece->end; p += len) {
+		if (*p < 0xc0) {
+			len = 1;
+			continue;
+		}
+		cp = decode(p, &len);
+		if ((tok_nfc_props_of(cp) & TOK_NFC_CCC) != 0 || cp - TOK_NFC_S < TOK_NFC_SS ||
+			tok_nfc_decompose(cp, &n) != NULL)
+			break;
+	}
+	return p;
+}
+
 /* ---- text that may change ---- */
 
 /* Sort marks by class, stable. A counting sort: linear time for every order. */
@@ -136,7 +159,7 @@ settle(struct tok_nfc *n)
 
 	if (n->unordered)
 		order_marks(n);
-	if (n->held[0] == NO_STARTER)
+	if (n->held[0] == NO_STARTER || n->decompose)
 		return;
 	for (uint32_t i = 1; i < n->n; i++) {
 		uint32_t ccc = n->held[i] >> TOK_NFC_CP_BITS, composite = 0;
@@ -190,7 +213,7 @@ static bool
 take(struct tok_nfc *n, const uint32_t *part, uint32_t n_parts)
 {
 	for (uint32_t i = 0; i < n_parts; i++) {
-		if (part[i] >> TOK_NFC_CP_BITS == 0 && i > 0 && absorb(n, part[i]))
+		if (part[i] >> TOK_NFC_CP_BITS == 0 && i > 0 && !n->decompose && absorb(n, part[i]))
 			continue;
 		if (part[i] >> TOK_NFC_CP_BITS != 0 && n->n == 0)
 			n->held[n->n++] = NO_STARTER;
@@ -205,9 +228,9 @@ take(struct tok_nfc *n, const uint32_t *part, uint32_t n_parts)
 
 /* Can later text change the held characters, of which this is the last? */
 static bool
-is_open(uint32_t held)
+is_open(const struct tok_nfc *n, uint32_t held)
 {
-	return held >> TOK_NFC_CP_BITS != 0 || tok_nfc_is_open(held);
+	return held >> TOK_NFC_CP_BITS != 0 || (!n->decompose && tok_nfc_is_open(held));
 }
 
 static enum tok_nfc_result
@@ -218,12 +241,17 @@ hold(struct tok_nfc *n, struct tok_nfc_piece *piece, struct tok_nfc_span *span)
 		uint32_t props = tok_nfc_props_of(cp);
 		uint32_t itself = (props & TOK_NFC_CCC) << TOK_NFC_CP_BITS | cp;
 		const uint32_t *part = tok_nfc_decompose(cp, &n_parts);
+		uint32_t letters[3];
 
-		if (part == NULL)
+		if (n->decompose && cp - TOK_NFC_S < TOK_NFC_SS) {
+			n_parts = tok_nfc_letters(cp, letters);
+			part = letters;
+		} else if (part == NULL) {
 			part = &itself;
+		}
 		if (n->n > 0 && part[0] >> TOK_NFC_CP_BITS == 0) {
 			settle(n);
-			if (!(props & TOK_NFC_CHECK) || !absorb(n, part[0]))
+			if (n->decompose || !(props & TOK_NFC_CHECK) || !absorb(n, part[0]))
 				return let_go(n, span);
 		} else if (!take(n, part, n_parts)) {
 			return TOK_NFC_FULL;
@@ -235,7 +263,7 @@ hold(struct tok_nfc *n, struct tok_nfc_piece *piece, struct tok_nfc_span *span)
 		return TOK_NFC_DONE;
 	if (piece->last)
 		settle(n);
-	else if (is_open(n->held[n->n - 1]))
+	else if (is_open(n, n->held[n->n - 1]))
 		return TOK_NFC_DONE;
 	return let_go(n, span);
 }
@@ -245,7 +273,7 @@ tok_nfc_next(struct tok_nfc *n, struct tok_nfc_piece *piece, struct tok_nfc_span
 {
 	if (n->n == 0) {
 		span->p = piece->p;
-		piece->p = pass(piece);
+		piece->p = n->decompose ? pass_starters(piece) : pass(piece);
 		span->n = (size_t)(piece->p - span->p);
 		if (span->n > 0)
 			return TOK_NFC_SPAN;

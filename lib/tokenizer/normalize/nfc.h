@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Streaming conversion of well-formed UTF-8 to Normalization Form C (UAX #15).
+ * Streaming conversion of well-formed UTF-8 to Normalization Form C, or D (UAX #15).
  *
  * Text that is already in form C is not copied. Text that later text may change is held: a starter
  * that may still compose, and the combining marks after it, which may need sorting. It is given out
@@ -11,11 +11,12 @@
 #include "tok.h"
 
 /* Form C has at most 3 bytes per byte of text (U+1D160: 12 for 4). */
-#define TOK_NFC_EXPANSION 3
+#define TOK_NFC_EXPANSION 3 /* form D too: a syllable becomes three letters */
 
 static inline void
-tok_nfc_init(struct tok_nfc *n)
+tok_nfc_init(struct tok_nfc *n, bool decompose)
 {
+	n->decompose = decompose;
 	n->n = n->n_in = 0;
 	n->unordered = false;
 }

@@ -6,6 +6,7 @@
 #include "offsets.h"
 #include "pretokenize/pretok.h"
 #include "unicode/utf8.h"
+#include "unicode/word.h"
 
 /* Pretokens, stepped one by one. */
 struct pretokens {
@@ -135,4 +136,43 @@ tok_offsets_bpe(
 	}
 	o->n_word += at > 0;
 	return true;
+}
+
+/* Does a white space character come next, where a word may begin? */
+static bool
+white_follows(struct tok_source *source)
+{
+	return source->left > 0 && tok_source_fill(source) &&
+	       tok_is_white(tok_utf8_decode(source->span.p, tok_utf8_length(*source->span.p)));
+}
+
+/* White space between words has no ids. The mark that ends a word is a blank, and is no text. */
+bool
+tok_offsets_bpe_words(
+	struct tok_offsets *o, const struct tok_stage *const *next, struct tok_source *source)
+{
+	bool begins = true;
+
+	(void)next;
+	for (;;) {
+		const struct tok_span *span;
+		struct tok_range *range;
+		struct tok_spm_char c;
+		size_t len;
+
+		while (begins && white_follows(source))
+			tok_source_char(source, &c);
+		if (source->left == 0 || !tok_source_fill(source))
+			return begins;
+		range = tok_offsets_next(o, TOK_NO_TOKEN);
+		if (range == NULL)
+			return false;
+		span = &o->vocab->span[o->ids[o->next - 1]];
+		begins = span->len > 1 && o->vocab->bytes[span->off + span->len - 1] == ' ';
+		len = span->len - begins;
+		if (len == 0 || len > source->left || !tok_source_take(source, len, range))
+			return false;
+		source->left -= len;
+		o->n_word += begins;
+	}
 }

@@ -26,6 +26,8 @@ bool
 tok_offsets_nfc(
 	struct tok_offsets *o, const struct tok_stage *const *next, struct tok_source *source)
 {
+	if (o->vocab->norm.n > 1)
+		return tok_offsets_steps(o, next, source);
 	tok_source_nfc(source);
 	return next_stage(o, next, source);
 }
@@ -34,6 +36,8 @@ bool
 tok_offsets_spm(
 	struct tok_offsets *o, const struct tok_stage *const *next, struct tok_source *source)
 {
+	if (!tok_source_is_fresh(source))
+		return tok_offsets_again(o, next - 1, source);
 	tok_source_spm(source, o->vocab);
 	return next_stage(o, next, source);
 }
@@ -42,7 +46,9 @@ bool
 tok_offsets_metaspace(
 	struct tok_offsets *o, const struct tok_stage *const *next, struct tok_source *source)
 {
-	tok_source_metaspace(source, o->vocab->metaspace.prefix, source->piece.p == source->text);
+	if (!tok_source_is_fresh(source))
+		return tok_offsets_again(o, next - 1, source);
+	tok_source_metaspace(source, o->vocab->metaspace.prefix);
 	return next_stage(o, next, source);
 }
 
@@ -87,7 +93,10 @@ end_text(struct walk *w)
 
 	w->taken = w->text_end;
 	w->source.left = n;
-	return n == 0 || next_stage(w->o, w->next, &w->source);
+	if (n > 0 && !next_stage(w->o, w->next, &w->source))
+		return false;
+	w->source.first = false;
+	return true;
 }
 
 static bool
@@ -123,8 +132,6 @@ tok_offsets_added_normal(
 
 	if (!tok_added_active(o->vocab, TOK_ADDED_NORMAL_SET, o->flags))
 		return next_stage(o, next, text);
-	if (next[1] != NULL)
-		return false; /* a normalizer behind it would need a source of its own */
 	tok_added_init(&state);
 	while (more && ok) {
 		struct tok_added_piece piece = {.special = o->flags & TOK_SPECIAL};

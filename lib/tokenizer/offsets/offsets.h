@@ -27,9 +27,14 @@ typedef bool tok_offsets_stage(
 	struct tok_offsets *o, const struct tok_stage *const *next, struct tok_source *source);
 
 tok_offsets_stage tok_offsets_added_text, tok_offsets_spm, tok_offsets_nfc, tok_offsets_metaspace,
-	tok_offsets_added_normal, tok_offsets_prefix;
+	tok_offsets_added_normal, tok_offsets_prefix, tok_offsets_border;
+/* The first of the steps of a normalizer; it stands for all of them. */
+tok_offsets_stage tok_offsets_steps;
+/* No stage: the same source, fresh. */
+tok_offsets_stage tok_offsets_again;
 /* Models: the next bytes of the source, source->left or all, are a text. */
-tok_offsets_stage tok_offsets_bpe, tok_offsets_wordpiece, tok_offsets_unigram;
+tok_offsets_stage tok_offsets_bpe, tok_offsets_bpe_words, tok_offsets_wordpiece,
+	tok_offsets_unigram;
 
 /* Range of the next id, which must be `id` unless that is TOK_NO_TOKEN. NULL: the ids are not those
  * of this text. */

@@ -18,11 +18,28 @@ void
 tok_source_open(struct tok_source *s, const uint8_t *text, size_t begin, size_t end)
 {
 	s->text = text;
+	s->made = NULL;
+	s->first = begin == 0;
 	s->read = read_text;
 	s->piece = (struct tok_nfc_piece){text + begin, text + end, true};
 	s->span.n = s->behind.span.n = 0;
 	s->lead = false;
 	s->left = SIZE_MAX;
+}
+
+void
+tok_source_open_made(struct tok_source *s, const uint8_t *text, const struct tok_range *made,
+	size_t n, bool first)
+{
+	tok_source_open(s, text, 0, n);
+	s->made = made;
+	s->first = first;
+}
+
+bool
+tok_source_is_fresh(const struct tok_source *s)
+{
+	return s->read == read_text && s->span.n == 0 && s->left == SIZE_MAX && !s->lead;
 }
 
 static bool
@@ -42,7 +59,7 @@ void
 tok_source_nfc(struct tok_source *s)
 {
 	s->read = read_nfc;
-	tok_nfc_init(&s->nfc);
+	tok_nfc_init(&s->nfc, false);
 }
 
 static bool
@@ -88,13 +105,13 @@ read_metaspace(struct tok_source *s)
 }
 
 void
-tok_source_metaspace(struct tok_source *s, enum tok_prefix prefix, bool first)
+tok_source_metaspace(struct tok_source *s, enum tok_prefix prefix)
 {
 	const size_t n = (size_t)(s->piece.end - s->piece.p);
 
 	s->read = read_metaspace;
 	s->prefix = n > 0 && tok_metaspace_wants(prefix, s->piece.p, n) &&
-		    (first || prefix == TOK_PREFIX_EACH || prefix == TOK_PREFIX_ANYWAY);
+		    (s->first || prefix == TOK_PREFIX_EACH || prefix == TOK_PREFIX_ANYWAY);
 }
 
 void
@@ -103,7 +120,7 @@ tok_source_prefix(struct tok_source *s)
 	s->lead = true;
 }
 
-/* The span was just read: a blank comes first, with the range of the first character. */
+/* A blank comes before the span, with the range of its first character. */
 static void
 put_blank(struct tok_source *s)
 {
@@ -112,6 +129,8 @@ put_blank(struct tok_source *s)
 	s->lead = false;
 	if (*s->span.p == blank)
 		return;
+	if (s->left != SIZE_MAX)
+		s->left++;
 	s->behind.span = s->span;
 	s->behind.from = s->from;
 	s->behind.same = s->same;
@@ -121,23 +140,35 @@ put_blank(struct tok_source *s)
 	s->same = false;
 }
 
+static bool
+read_more(struct tok_source *s)
+{
+	if (s->behind.span.n == 0)
+		return s->read(s);
+	s->span = s->behind.span;
+	s->from = s->behind.from;
+	s->same = s->behind.same;
+	s->behind.span.n = 0;
+	return true;
+}
+
 bool
 tok_source_fill(struct tok_source *s)
 {
-	if (s->span.n > 0)
-		return true;
-	if (s->behind.span.n > 0) {
-		s->span = s->behind.span;
-		s->from = s->behind.from;
-		s->same = s->behind.same;
-		s->behind.span.n = 0;
-		return true;
-	}
-	if (!s->read(s))
+	if (s->span.n == 0 && !read_more(s))
 		return false;
 	if (s->lead)
 		put_blank(s);
 	return true;
+}
+
+/* What a range of the text comes from. */
+static struct tok_range
+come_from(const struct tok_source *s, struct tok_range range)
+{
+	if (s->made == NULL || range.begin == range.end)
+		return range;
+	return (struct tok_range){s->made[range.begin].begin, s->made[range.end - 1].end};
 }
 
 bool
@@ -157,6 +188,7 @@ tok_source_take(struct tok_source *s, size_t n, struct tok_range *range)
 		s->span.n -= some;
 		n -= some;
 	}
+	*range = come_from(s, *range);
 	return true;
 }
 

@@ -6,7 +6,9 @@
 #include "spm.h"
 
 struct tok_source {
-	const uint8_t *text; /* the source is a part of this */
+	const uint8_t *text;	      /* the source is a part of this */
+	const struct tok_range *made; /* what each of its bytes comes from; NULL: itself */
+	bool first;		      /* nothing came before this text */
 	/* Set the next span, its `from` and `same`. False: there is none. */
 	bool (*read)(struct tok_source *s);
 	struct tok_nfc_piece piece; /* of the text: not read yet */
@@ -30,11 +32,17 @@ struct tok_source {
 /* Bytes [begin, end) of a text, as they are. */
 void tok_source_open(struct tok_source *s, const uint8_t *text, size_t begin, size_t end);
 
-/* Readers of a source that was just opened: a normalizer comes first. */
+/* A text of n bytes, with what each of them comes from. */
+void tok_source_open_made(struct tok_source *s, const uint8_t *text, const struct tok_range *made,
+	size_t n, bool first);
+
+/* Is it a text as it is, of which nothing is taken? */
+bool tok_source_is_fresh(const struct tok_source *s);
+
+/* Readers of a fresh source: a normalizer comes first. */
 void tok_source_nfc(struct tok_source *s);
 void tok_source_spm(struct tok_source *s, const struct tok_vocab *v);
-/* `first`: nothing came before this text. */
-void tok_source_metaspace(struct tok_source *s, enum tok_prefix prefix, bool first);
+void tok_source_metaspace(struct tok_source *s, enum tok_prefix prefix);
 
 /* ByteLevel's add_prefix_space, behind any of these. */
 void tok_source_prefix(struct tok_source *s);

@@ -46,7 +46,9 @@ prefix_of(const struct tok_vocab *v, uint32_t id)
 {
 	const struct tok_span *span = &v->span[id];
 
-	return span->len > 2 && memcmp(v->bytes + span->off, "##", 2) == 0 ? 2 : 0;
+	return !v->wordpiece.whole && span->len > 2 && memcmp(v->bytes + span->off, "##", 2) == 0
+		       ? 2
+		       : 0;
 }
 
 static uint32_t

@@ -41,7 +41,7 @@ tok_pretok_bert_feed(struct tok_stream *s, const uint8_t *p, size_t n, bool last
 
 	while (p < end && s->state != TOK_WORD_NONE)
 		p = tok_wordpiece_take(s, p, end, ids);
-	if (p < end)
+	if (p < end && s->vocab->pretok == TOK_PRETOK_BERT) /* the only one that kernels know */
 		p += encode_whole(s, p, (size_t)(end - p), last, ids);
 	while (p < end)
 		p = tok_wordpiece_take(s, p, end, ids);

@@ -5,6 +5,7 @@
 #include "pretok.h"
 #include "encode/pretoken.h"
 #include "unicode/utf8.h"
+#include "unicode/word.h"
 
 static bool
 take_held(struct tok_stream *s, uint32_t **ids)
@@ -23,6 +24,15 @@ hold(struct tok_stream *s, const uint8_t *p, uint32_t len)
 	memcpy(s->held + s->n_held, p, len);
 	s->n_held = (uint16_t)(s->n_held + len);
 	return true;
+}
+
+/* The mark at the end of a word is a blank, which no word has. */
+static void
+close_pretoken(struct tok_stream *s, uint32_t **ids)
+{
+	if (s->vocab->word_end)
+		tok_pretoken_push(s, (const uint8_t *)" ", 1, ids);
+	*ids = tok_pretoken_close(s, *ids);
 }
 
 /*
@@ -70,14 +80,14 @@ encode_steps(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t *again, 
 				return at + len;
 			}
 			fits = take_held(s, ids) && tok_pretoken_push(s, p + at, len, ids);
-			*ids = tok_pretoken_close(s, *ids);
+			close_pretoken(s, ids);
 			return fits ? at + len : TOK_NO_BORDER;
 		case TOK_STEP_HELD_CLOSE:
 			fits = take_held(s, ids);
-			*ids = tok_pretoken_close(s, *ids);
+			close_pretoken(s, ids);
 			return fits ? at : TOK_NO_BORDER;
 		case TOK_STEP_CLOSE:
-			*ids = tok_pretoken_close(s, *ids);
+			close_pretoken(s, ids);
 			at -= s->n_held - before;
 			s->n_held = 0;
 			*again = before;
@@ -140,7 +150,7 @@ finish(struct tok_stream *s, uint32_t **ids)
 		if (step == TOK_STEP_HELD_CLOSE)
 			fits = take_held(s, ids);
 		if (step != TOK_STEP_AGAIN)
-			*ids = tok_pretoken_close(s, *ids);
+			close_pretoken(s, ids);
 		again = s->n_held;
 		s->n_held = 0;
 		if (!fits || !encode_again(s, again, ids))
@@ -167,6 +177,46 @@ tok_pretok_feed(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uin
 	while (n > 0) {
 		if (!encode_some(s, &p, &n, ids))
 			return false;
+	}
+	return !last || finish(s, ids);
+}
+
+/* Length of the white space that p[0 .. n) begins with. */
+static size_t
+white_at(const uint8_t *p, size_t n)
+{
+	size_t at = 0;
+
+	while (at < n) {
+		const uint32_t len = tok_utf8_length(p[at]);
+
+		if (!tok_is_white(tok_utf8_decode(p + at, len)))
+			break;
+		at += len;
+	}
+	return at;
+}
+
+bool
+tok_pretok_words_feed(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids)
+{
+	while (n > 0) {
+		const size_t white = white_at(p, n);
+		size_t word = white;
+
+		while (word < n && white_at(p + word, n - word) == 0)
+			word += tok_utf8_length(p[word]);
+		if (white > 0 && !finish(s, ids))
+			return false;
+		p += white;
+		n -= white;
+		for (size_t left = word - white; left > 0;) {
+			const size_t before = left;
+
+			if (!encode_some(s, &p, &left, ids))
+				return false;
+			n -= before - left;
+		}
 	}
 	return !last || finish(s, ids);
 }

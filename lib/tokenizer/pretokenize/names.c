@@ -70,7 +70,9 @@ tok_words_name(enum tok_kind kind, enum tok_pretok pretok)
 	case TOK_KIND_BPE:
 		break;
 	case TOK_KIND_WORDPIECE:
-		return "bert";
+		return pretok == TOK_PRETOK_BERT    ? "bert"
+		       : pretok == TOK_PRETOK_WHITE ? "white space"
+						    : "words";
 	case TOK_KIND_UNIGRAM:
 		return "metaspace";
 	}

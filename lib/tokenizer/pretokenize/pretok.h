@@ -104,6 +104,10 @@ uint32_t tok_pretok_step_scan(struct tok_pretok_scan *scan, size_t *start);
 /* Feed well-formed text. `last`: the text ends here. False: the carry was exceeded. */
 bool tok_pretok_feed(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids);
 
+/* The same for words between white space, each with a mark at its end. */
+bool tok_pretok_words_feed(
+	struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids);
+
 /* The same for BERT's words. */
 void tok_pretok_bert_feed(
 	struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids);

@@ -31,6 +31,8 @@ enum tok_pretok {
 	TOK_PRETOK_BERT = 16,
 	TOK_PRETOK_SENTENCEPIECE = 17, /* text is split into characters */
 	TOK_PRETOK_REGEX = 18,	       /* any other regular expressions */
+	TOK_PRETOK_WHITE = 19,	       /* WordPiece: white space separates words */
+	TOK_PRETOK_WORDS = 20,	       /* also where word characters meet others */
 };
 
 /* What becomes of a split's matches and of the gaps between them. */

@@ -31,8 +31,9 @@ struct tok_stage {
 		struct tok_source *source);
 };
 
-/* Added tokens, a normalizer, U+2581, added tokens in normalized text, the model. */
-#define TOK_STAGES_MAX 5
+/* Added tokens, steps of a normalizer, sentencepiece's, U+2581, added tokens in normalized text,
+ * a blank in front, borders of words, the model. */
+#define TOK_STAGES_MAX (7 + 10)
 
 /* The next stage takes text. */
 static inline enum tok_error_code
@@ -43,10 +44,16 @@ tok_stage_next(struct tok_stream *s, const struct tok_stage *const *next, const 
 }
 
 /* All there are, in the order in which text may pass them; then the models. */
-extern const struct tok_stage tok_stage_added_text, tok_stage_spm, tok_stage_nfc,
-	tok_stage_metaspace, tok_stage_added_normal, tok_stage_prefix;
-extern const struct tok_stage tok_stage_bpe, tok_stage_bpe_unknown, tok_stage_wordpiece,
-	tok_stage_unigram;
+extern const struct tok_stage tok_stage_added_text, tok_stage_map_0, tok_stage_map_1,
+	tok_stage_map_2, tok_stage_literal_0, tok_stage_literal_1, tok_stage_literal_2,
+	tok_stage_literal_3, tok_stage_squeeze, tok_stage_strip, tok_stage_nfc, tok_stage_nfd,
+	tok_stage_spm, tok_stage_metaspace, tok_stage_added_normal, tok_stage_prefix,
+	tok_stage_border;
+extern const struct tok_stage tok_stage_bpe, tok_stage_bpe_unknown, tok_stage_bpe_words,
+	tok_stage_wordpiece, tok_stage_unigram;
+
+/* State the steps of a normalizer. Returns the next free stage. */
+const struct tok_stage **tok_stages_of_norm(const struct tok_vocab *v, const struct tok_stage **to);
 
 /* State the stages of a vocabulary whose tables are complete. */
 void tok_stages_set(struct tok_vocab *v);

@@ -10,6 +10,7 @@ struct tok_wordpiece {
 	struct tok_bert_norm norm;
 	uint32_t unk;
 	uint32_t max_chars;
+	bool whole; /* WordLevel: no token continues a word */
 	/* decoding, by outside id: an id's text at the start, and its text after other ids */
 	struct tok_span *at_start, *behind;
 	uint8_t *text;
@@ -22,9 +23,10 @@ struct tok_spm_norm {
 	bool on;	/* the normalizer changes anything at all */
 	bool strip_left, strip_right, squeeze, squeeze_to_mark;
 	bool sentencepiece;
-	uint32_t dummy; /* enum tok_dummy */
-	bool white;	/* at least one of the four above is set */
-	bool parts;	/* set-up: some added token is searched in its output */
+	uint32_t dummy;	  /* enum tok_dummy */
+	bool white;	  /* at least one of the four above is set */
+	uint32_t several; /* set-up: the most ids of a key of several characters, by character */
+	bool parts;	  /* set-up: some added token is searched in its output */
 	/* By ASCII character: printable, and not a key; sentencepiece: no key of only ASCII begins
 	   with it */
 	bool stays[0x80];

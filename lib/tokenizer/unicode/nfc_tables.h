@@ -37,6 +37,18 @@ enum {
 	TOK_NFC_SS = TOK_NFC_LS * TOK_NFC_VS * TOK_NFC_TS,
 };
 
+/* The letters of a Hangul syllable. Returns their number, 2 or 3. */
+static inline uint32_t
+tok_nfc_letters(uint32_t syllable, uint32_t letter[3])
+{
+	const uint32_t at = syllable - TOK_NFC_S, t = at % TOK_NFC_TS;
+
+	letter[0] = TOK_NFC_L + at / (TOK_NFC_VS * TOK_NFC_TS);
+	letter[1] = TOK_NFC_V + at / TOK_NFC_TS % TOK_NFC_VS;
+	letter[2] = TOK_NFC_T + t;
+	return t == 0 ? 2 : 3;
+}
+
 /* 0 for Hangul syllables: they are starters, and in no table. */
 static inline uint32_t
 tok_nfc_props_of(uint32_t cp)

@@ -55,6 +55,7 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "lib/tokenizer": HOT | {TOK + "pretokenize", TOK + "offsets"},
     TOK + "offsets": HOT | {TOK + "pretokenize"},
     TOK + "build": HOT | {TOK + "pretokenize", TOK + "pretokenize/regex"},
+    TOK + "build/steps": HOT | {TOK + "build"},
     TOK + "compiled": SET_UP,
     TOK + "load": SET_UP | {TOK + "compiled"},
     TOK + "load/huggingface": SET_UP | {TOK + "load"},

@@ -53,7 +53,7 @@ nfc_pieces(const uint8_t *text, size_t n, nfc_cut cut, void *ctx, uint8_t *out)
 	struct tok_nfc nfc;
 	size_t from = 0, n_out = 0, i = 0;
 
-	tok_nfc_init(&nfc);
+	tok_nfc_init(&nfc, false);
 	for (size_t at = 0; at < n; at += tok_utf8_length(text[at]), i++) {
 		if (!cut(ctx, i, at))
 			continue;

@@ -131,7 +131,7 @@ TEST(waiting_ends_with_the_next_starter)
 		struct tok_nfc nfc;
 		struct tok_nfc_span span;
 
-		tok_nfc_init(&nfc);
+		tok_nfc_init(&nfc, false);
 		while (tok_nfc_next(&nfc, &piece, &span) == TOK_NFC_SPAN)
 			;
 		if (tok_nfc_waiting(&nfc) != cases[i].waits)
@@ -149,7 +149,7 @@ TEST(text_in_form_c_is_not_copied)
 	struct tok_nfc nfc;
 	struct tok_nfc_span span;
 
-	tok_nfc_init(&nfc);
+	tok_nfc_init(&nfc, false);
 	assert_int_equal(tok_nfc_next(&nfc, &piece, &span), TOK_NFC_SPAN);
 	assert_ptr_equal(span.p, p);
 	assert_int_equal(span.n, sizeof(text) - 1);

@@ -160,6 +160,7 @@ TEST(test_elements_of_bert_are_those_of_the_steps)
 
 		assert_non_null(v);
 		v->kind = TOK_KIND_WORDPIECE;
+		v->pretok = TOK_PRETOK_BERT;
 		v->mem = tok_mem_default;
 		d->options = &options;
 		assert_true(tok_bert_norm_build(v, &options, &err));

@@ -7,7 +7,8 @@
 bool tok_json_is_bert(const struct tok_json *root);
 
 /* Check all components. */
-bool tok_json_bert_check(const char *file, const struct tok_json *root, struct tok_error *err);
+bool tok_json_bert_check(
+	const char *file, const struct tok_json *root, struct tok_model *m, struct tok_error *err);
 
 /* Read the model of a file that has been checked. added[] has room for all added tokens. */
 bool tok_json_bert_read(const struct tok_json_file *f, const struct tok_json_vocab *vocab,

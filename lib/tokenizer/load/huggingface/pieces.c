@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "metaspace.h"
+#include "normalizer.h"
 #include "pieces.h"
 
 #define N(rules) (sizeof(rules) / sizeof(rules[0]))
@@ -105,10 +106,13 @@ check_replace(
 }
 
 static bool
-read_normalizer(const char *file, const struct tok_json *root, struct tok_metaspace *meta,
-	struct tok_error *err)
+read_normalizer(
+	const char *file, const struct tok_json *root, struct tok_model *m, struct tok_error *err)
 {
 	const struct tok_json *normalizer = tok_json_get(root, "normalizer"), *list;
+	struct tok_metaspace *meta = &m->metaspace;
+	char what[60];
+	bool prepends;
 	size_t n;
 
 	if (tok_json_is_absent(normalizer))
@@ -121,20 +125,25 @@ read_normalizer(const char *file, const struct tok_json *root, struct tok_metasp
 	if (!tok_json_check(
 		    file, "normalizer", normalizer, normalizers_rules, N(normalizers_rules), err))
 		return false;
-	if (n < 1 || n > 2)
+	if (n < 1)
 		return tok_fail(err,
-			"%s: normalizer \"Sequence\" of %zu is not implemented (implemented: "
-			"\"Replace\", or \"Prepend\" and \"Replace\")",
-			file, n);
-	if (n == 2) {
-		meta->prefix = TOK_PREFIX_ANYWAY;
-		if (!tok_json_check_component(file, "normalizer.normalizers[0]",
-			    tok_json_at(list, 0), "Prepend", prepend_rules, N(prepend_rules), err))
+			"%s: normalizer \"Sequence\" of none is not implemented (implemented: "
+			"\"Replace\" of blanks last, and \"Prepend\" before it)",
+			file);
+	prepends = n > 1 && tok_json_is_type(tok_json_at(list, n - 2), "Prepend");
+	for (size_t i = 0; i < n; i++) {
+		const struct tok_json *one = tok_json_at(list, i);
+
+		snprintf(what, sizeof(what), "normalizer.normalizers[%zu]", i);
+		if (!(i == n - 1 ? check_replace(file, what, one, err)
+			    : prepends && i == n - 2
+				    ? tok_json_check_component(file, what, one, "Prepend",
+					      prepend_rules, N(prepend_rules), err)
+				    : tok_json_step(file, what, one, &m->norm, err)))
 			return false;
 	}
-	return check_replace(file,
-		n == 2 ? "normalizer.normalizers[1]" : "normalizer.normalizers[0]",
-		tok_json_at(list, n - 1), err);
+	meta->prefix = prepends ? TOK_PREFIX_ANYWAY : meta->prefix;
+	return true;
 }
 
 static bool
@@ -213,8 +222,7 @@ tok_json_pieces(
 	const char *file, const struct tok_json *root, struct tok_model *m, struct tok_error *err)
 {
 	m->pretok = TOK_PRETOK_SENTENCEPIECE;
-	return read_normalizer(file, root, &m->metaspace, err) &&
-	       read_pretok(file, root, &m->metaspace, err) &&
+	return read_normalizer(file, root, m, err) && read_pretok(file, root, &m->metaspace, err) &&
 	       read_decoder(file, root, &m->metaspace, err) &&
 	       tok_json_check(file, "model", tok_json_get(root, "model"), model_rules,
 		       N(model_rules), err);

@@ -12,15 +12,6 @@ static const struct tok_json_rule sequence_rules[] = {
 	{"pretokenizers", NULL, NULL, true},
 };
 
-static const struct tok_json_rule normalizers_rules[] = {
-	{"type", "\"Sequence\"", NULL, true},
-	{"normalizers", NULL, NULL, true},
-};
-
-static const struct tok_json_rule nfc_rules[] = {
-	{"type", "\"NFC\"", NULL, true},
-};
-
 static const struct tok_json_rule split_rules[] = {
 	{"type", "\"Split\"", NULL, true},
 	{"pattern", NULL, NULL, true},
@@ -52,29 +43,6 @@ static const struct tok_json_rule bytes_rules[] = {
 };
 
 #define N(rules) (sizeof(rules) / sizeof(rules[0]))
-
-bool
-tok_json_normalizer(const char *file, const struct tok_json *root, bool *nfc, struct tok_error *err)
-{
-	const struct tok_json *normalizer = tok_json_get(root, "normalizer"), *list;
-
-	*nfc = false;
-	if (tok_json_is_type(normalizer, "Sequence")) { /* of none, or of one */
-		list = tok_json_get(normalizer, "normalizers");
-		if (!tok_json_check(file, "normalizer", normalizer, normalizers_rules,
-			    N(normalizers_rules), err))
-			return false;
-		if (!tok_json_is_array(list) || tok_json_array_size(list) > 1)
-			return tok_fail(err,
-				"%s: normalizer \"Sequence\" of %zu is not implemented "
-				"(implemented: none, or one \"NFC\")",
-				file, tok_json_array_size(list));
-		normalizer = tok_json_at(list, 0);
-	}
-	*nfc = normalizer != NULL && !tok_json_is_null(normalizer);
-	return !*nfc || tok_json_check_component(file, "normalizer", normalizer, "NFC", nfc_rules,
-				N(nfc_rules), err);
-}
 
 /* ---- splits ---- */
 

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The normalizer and the pretokenizer of a tokenizer.json. Set-up only. */
+/* The pretokenizer of a tokenizer.json. Set-up only. */
 #pragma once
 
 #include "build/model.h"
 #include "load/json_tree.h"
-
-/* None, or form C. */
-bool tok_json_normalizer(
-	const char *file, const struct tok_json *root, bool *nfc, struct tok_error *err);
 
 /* The pretokenizer: one with a name, or its regular expressions. */
 bool tok_json_pretok(

@@ -8,12 +8,14 @@
 #include <string.h>
 
 #include "added.h"
+#include "normalizer.h"
 #include "pieces.h"
 #include "pretok.h"
 #include "load/json_rules.h"
 #include "shape.h"
 #include "bert.h"
 #include "unigram.h"
+#include "word_ends.h"
 #include "load/json_vocab.h"
 #include "load/tekken.h"
 #include "build/pieces.h"
@@ -39,18 +41,45 @@ static const struct tok_json_rule model_rules[] = {
 	{"merges", NULL, NULL, true},
 };
 
+/* The same for tokens that end words with </w>. All bytes are tokens: none is unknown. */
+static const struct tok_json_rule words_rules[] = {
+	{"type", "\"BPE\"", NULL, false},
+	{"dropout", "null, 0, 0.0", "dropout makes ids random: set it to null", false},
+	{"unk_token", NULL, NULL, false},
+	{"continuing_subword_prefix", "null, \"\"", NULL, false},
+	{"end_of_word_suffix", "\"" TOK_JSON_WORD_END "\"", NULL, true},
+	{"fuse_unk", "true, false", NULL, false},
+	{"byte_fallback", "false", NULL, false},
+	{"ignore_merges", "false", NULL, false},
+	{"vocab", NULL, NULL, true},
+	{"merges", NULL, NULL, true},
+};
+
 #define N(rules) (sizeof(rules) / sizeof(rules[0]))
 
 static bool
 check_components(const char *file, const struct tok_json *root, struct tok_error *err)
 {
 	const struct tok_json *decoder = tok_json_get(root, "decoder");
+	const struct tok_json *model = tok_json_get(root, "model");
 
 	/* Without a decoder the reference would join tokens by blanks, as byte-level letters. */
 	return tok_json_check_component(file, "decoder", decoder, "ByteLevel", decoder_rules,
 		       N(decoder_rules), err) &&
-	       tok_json_check(file, "model", tok_json_get(root, "model"), model_rules,
-		       N(model_rules), err);
+	       (tok_json_has_word_ends(root) ? tok_json_check(file, "model", model, words_rules,
+						       N(words_rules), err)
+					     : tok_json_check(file, "model", model, model_rules,
+						       N(model_rules), err));
+}
+
+static bool
+read_steps(
+	const char *file, const struct tok_json *root, struct tok_model *m, struct tok_error *err)
+{
+	const struct tok_json *normalizer = tok_json_get(root, "normalizer");
+
+	return tok_json_is_absent(normalizer) ||
+	       tok_json_step(file, "normalizer", normalizer, &m->norm, err);
 }
 
 /* At least as many merges as a list has: each has two quotation marks or more. */
@@ -142,11 +171,12 @@ read_model(const struct tok_json_file *f, const struct tok_json_vocab *vocab,
 		return tok_fail(err, "%s: model.merges is not a list of at most %u merges",
 			f->shown, TOK_MAX_IDS);
 	return tok_json_added_read(f->shown, f->root, vocab, added, err) &&
-	       tok_json_tokens(
-		       f->shown, vocab, added, n, most_merges(f->merges, f->merges_end), m, err) &&
+	       tok_json_tokens(f->shown, vocab, added, n,
+		       most_merges(f->merges, f->merges_end) + 256, m, err) &&
 	       tok_json_added_keep(added, n, m, err) &&
 	       (m->pretok != TOK_PRETOK_SENTENCEPIECE || tok_piece_characters(m, f->shown, err)) &&
-	       read_merges(f, vocab, m, err);
+	       read_merges(f, vocab, m, err) &&
+	       (!m->word_end || tok_json_word_ends(f->shown, m, err));
 }
 
 /* Read a model whose vocabulary is an object. */
@@ -168,6 +198,22 @@ read_object(const struct tok_json_file *f, bool wordpiece, struct tok_json_added
 }
 
 static bool
+check_kind(const char *file, const struct tok_json *root, struct tok_error *err)
+{
+	static const char *const kinds[] = {"BPE", "WordPiece", "WordLevel", "Unigram"};
+	const struct tok_json *model = tok_json_get(root, "model");
+
+	if (tok_json_get(model, "type") == NULL) /* BPE */
+		return true;
+	for (size_t i = 0; i < N(kinds); i++) {
+		if (tok_json_is_type(model, kinds[i]))
+			return true;
+	}
+	return tok_json_refuse(
+		file, "model", model, "\"BPE\", \"WordPiece\", \"WordLevel\", \"Unigram\"", err);
+}
+
+static bool
 load(const struct tok_json_file *f, struct tok_model *m, struct tok_error *err)
 {
 	const char *file = f->shown;
@@ -177,18 +223,18 @@ load(const struct tok_json_file *f, struct tok_model *m, struct tok_error *err)
 	bool ok;
 
 	*m = (struct tok_model){.format = "tokenizer.json"};
-	if (!tok_json_check_top(file, root, err))
+	if (!tok_json_check_top(file, root, err) || !check_kind(file, root, err))
 		return false;
 	if (wordpiece)
-		ok = tok_json_bert_check(file, root, err);
+		ok = tok_json_bert_check(file, root, m, err);
 	else if (tok_json_is_pieces(root))
 		ok = tok_json_pieces(file, root, m, err);
 	else if (unigram)
 		ok = tok_json_unigram_check(file, root, m, err);
 	else
-		ok = check_components(file, root, err) &&
-		     tok_json_normalizer(file, root, &m->nfc, err) &&
-		     tok_json_pretok(file, root, m, err);
+		ok = check_components(file, root, err) && read_steps(file, root, m, err) &&
+		     (tok_json_has_word_ends(root) ? tok_json_word_ends_pretok(file, root, m, err)
+						   : tok_json_pretok(file, root, m, err));
 	if (ok && !tok_json_is_absent(list) && !tok_json_is_array(list))
 		ok = tok_fail(err, "%s: added_tokens is not a list", file);
 	if (ok) {

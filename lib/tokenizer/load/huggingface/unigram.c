@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A tokenizer.json with a Unigram model: supported components and their meaning. Set-up only. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "added.h"
 #include "build/parts.h"
 #include "metaspace.h"
+#include "normalizer.h"
 #include "load/json_rules.h"
 #include "scores.h"
 #include "unigram.h"
@@ -38,7 +40,7 @@ static const struct tok_json_rule strip_rules[] = {
 static const struct tok_json_rule replace_rules[] = {
 	{"type", NULL, NULL, true},
 	{"pattern", NULL, NULL, true},
-	{"content", "\" \", \"" TOK_METASPACE "\"", "with the pattern \" {2,}\"", true},
+	{"content", NULL, NULL, true},
 };
 
 #define N(rules) (sizeof(rules) / sizeof(rules[0]))
@@ -91,9 +93,9 @@ read_charsmap(const char *file, const struct tok_json *component, struct tok_mod
 	const size_t len = tok_json_string_length(text);
 	long n;
 
-	if (u->charsmap != NULL || u->strip_left || u->strip_right || u->squeeze)
-		return tok_fail(err,
-			"%s: normalizer: Precompiled is only implemented once, as the first", file);
+	if (!tok_json_check(
+		    file, "normalizer", component, precompiled_rules, N(precompiled_rules), err))
+		return false;
 	u->charsmap = malloc(len + 4);
 	if (u->charsmap == NULL)
 		return tok_fail(err, "out of memory for a map of %zu bytes", len);
@@ -108,75 +110,117 @@ read_charsmap(const char *file, const struct tok_json *component, struct tok_mod
 	return true;
 }
 
-static bool
-read_strip(const char *file, const struct tok_json *component, struct tok_model_unigram *u,
-	struct tok_error *err)
-{
-	if (!tok_json_check(file, "normalizer", component, strip_rules, N(strip_rules), err))
-		return false;
-	if (u->squeeze_to_mark)
-		return tok_fail(err,
-			"%s: normalizer: Strip behind a Replace by U+2581 is not implemented: U+2581 "
-			"is not white space",
-			file);
-	u->strip_left |= is_on(component, "strip_left");
-	u->strip_right |= is_on(component, "strip_right");
-	return true;
-}
+/* What sentencepiece's normalizer (spm_norm.h) has for a component. */
+enum spm_part {
+	SPM_NONE,
+	SPM_CHARSMAP,
+	SPM_STRIP,
+	SPM_SQUEEZE,
+	SPM_SQUEEZE_TO_MARK,
+};
 
-static bool
-read_replace(const char *file, const struct tok_json *component, struct tok_model_unigram *u,
-	struct tok_error *err)
+static enum spm_part
+spm_part_of(const struct tok_json *component)
 {
 	const struct tok_json *pattern = tok_json_get(component, "pattern");
 	const char *regex = tok_json_string_value(tok_json_get(pattern, "Regex"));
 	const char *content = tok_json_string_value(tok_json_get(component, "content"));
 
-	if (regex == NULL || tok_json_object_size(pattern) != 1 || strcmp(regex, " {2,}") != 0)
-		return tok_fail(err,
-			"%s: normalizer Replace is only implemented for the Regex \" {2,}\"", file);
-	if (!tok_json_check(file, "normalizer", component, replace_rules, N(replace_rules), err))
-		return false;
-	if (u->squeeze)
-		return tok_fail(err, "%s: normalizer: Replace is not implemented twice", file);
-	u->squeeze = true;
-	u->squeeze_to_mark = strcmp(content, TOK_METASPACE) == 0;
-	return true;
-}
-
-static bool
-read_normalizer(const char *file, const struct tok_json *component, struct tok_model_unigram *u,
-	struct tok_error *err)
-{
 	if (tok_json_is_type(component, "Precompiled"))
-		return tok_json_check(file, "normalizer", component, precompiled_rules,
-			       N(precompiled_rules), err) &&
-		       read_charsmap(file, component, u, err);
+		return SPM_CHARSMAP;
 	if (tok_json_is_type(component, "Strip"))
-		return read_strip(file, component, u, err);
-	if (tok_json_is_type(component, "Replace"))
-		return read_replace(file, component, u, err);
-	return refuse(file, "normalizer", component,
-		"null, Precompiled, Strip, Replace of several blanks, Sequence of these", err);
+		return SPM_STRIP;
+	if (!tok_json_is_type(component, "Replace") || tok_json_object_size(pattern) != 1 ||
+		regex == NULL || strcmp(regex, " {2,}") != 0 || content == NULL)
+		return SPM_NONE;
+	return strcmp(content, " ") == 0	     ? SPM_SQUEEZE
+	       : strcmp(content, TOK_METASPACE) == 0 ? SPM_SQUEEZE_TO_MARK
+						     : SPM_NONE;
+}
+
+/*
+ * Of n normalizers the first that sentencepiece's stage takes, with all behind it: the map comes
+ * first, blanks are replaced once, and U+2581, which is no white space, is not stripped.
+ */
+static size_t
+first_of_spm(const struct tok_json *const *normalizer, size_t n)
+{
+	bool strips = false, squeezes = false;
+
+	for (; n > 0; n--) {
+		const enum spm_part part = spm_part_of(normalizer[n - 1]);
+
+		if (part == SPM_CHARSMAP)
+			return n - 1;
+		if (part == SPM_NONE || (part != SPM_STRIP && squeezes) ||
+			(part == SPM_SQUEEZE_TO_MARK && strips))
+			break;
+		strips = strips || part == SPM_STRIP;
+		squeezes = squeezes || part != SPM_STRIP;
+	}
+	return n;
 }
 
 static bool
-read_normalizers(const char *file, const struct tok_json *root, struct tok_model_unigram *u,
+read_spm(const char *file, const struct tok_json *component, struct tok_model_unigram *u,
 	struct tok_error *err)
 {
-	const struct tok_json *normalizer = tok_json_get(root, "normalizer"), *one;
-	const struct tok_json *list;
-	size_t i;
+	const enum spm_part part = spm_part_of(component);
 
-	if (tok_json_is_absent(normalizer))
+	if (part == SPM_CHARSMAP)
+		return read_charsmap(file, component, u, err);
+	if (part == SPM_STRIP) {
+		u->strip_left |= is_on(component, "strip_left");
+		u->strip_right |= is_on(component, "strip_right");
+		return tok_json_check(
+			file, "normalizer", component, strip_rules, N(strip_rules), err);
+	}
+	u->squeeze = true;
+	u->squeeze_to_mark = part == SPM_SQUEEZE_TO_MARK;
+	return tok_json_check(file, "normalizer", component, replace_rules, N(replace_rules), err);
+}
+
+static bool
+read_step(const char *file, const struct tok_json *component, size_t i, struct tok_model_norm *norm,
+	struct tok_error *err)
+{
+	char what[60];
+
+	snprintf(what, sizeof(what), "normalizer.normalizers[%zu]", i);
+	if (spm_part_of(component) == SPM_CHARSMAP)
+		return tok_fail(err,
+			"%s: %s: Precompiled is only implemented once, and with nothing but Strip "
+			"and one Replace of blanks behind it",
+			file, what);
+	return tok_json_step(file, what, component, norm, err);
+}
+
+#define NORMALIZERS_MAX 10
+
+/* The last ones are sentencepiece's normalizer, as many as it takes; those before are steps. */
+static bool
+read_normalizers(
+	const char *file, const struct tok_json *root, struct tok_model *m, struct tok_error *err)
+{
+	const struct tok_json *normalizer[NORMALIZERS_MAX] = {tok_json_get(root, "normalizer")};
+	const struct tok_json *list, *one;
+	size_t n = 1, from, i;
+
+	if (tok_json_is_absent(normalizer[0]))
 		return true;
-	if (!tok_json_is_type(normalizer, "Sequence"))
-		return read_normalizer(file, normalizer, u, err);
-	list = sequence(file, "normalizer", normalizer, "normalizers", 8, err);
-	if (list == NULL)
-		return false;
-	tok_json_array_foreach (list, i, one) {
-		if (!read_normalizer(file, one, u, err))
+	if (tok_json_is_type(normalizer[0], "Sequence")) {
+		list = sequence(
+			file, "normalizer", normalizer[0], "normalizers", NORMALIZERS_MAX, err);
+		if (list == NULL)
+			return false;
+		n = tok_json_array_size(list);
+		tok_json_array_foreach (list, i, one)
+			normalizer[i] = one;
+	}
+	from = first_of_spm(normalizer, n);
+	for (i = 0; i < n; i++) {
+		if (!(i < from ? read_step(file, normalizer[i], i, &m->norm, err)
+			       : read_spm(file, normalizer[i], &m->unigram, err)))
 			return false;
 	}
 	return true;
@@ -251,12 +295,14 @@ read_decoder(const char *file, const struct tok_json *root, struct tok_model_uni
  * change that.
  */
 static bool
-check_first(const char *file, const struct tok_json *root, const struct tok_model_unigram *u,
+check_first(const char *file, const struct tok_json *root, const struct tok_model *m,
 	struct tok_error *err)
 {
+	const struct tok_model_unigram *u = &m->unigram;
 	const struct tok_json *added = tok_json_get(root, "added_tokens");
 	const struct tok_json *one;
 	const char *why = u->words	  ? "WhitespaceSplit"
+			  : m->norm.n > 0 ? "these normalizers"
 			  : u->strip_left ? "Strip of strip_left"
 					  : NULL;
 	size_t i;
@@ -282,8 +328,8 @@ tok_json_unigram_check(
 
 	return tok_json_check(file, "model", tok_json_get(root, "model"), model_rules,
 		       N(model_rules), err) &&
-	       read_normalizers(file, root, u, err) && read_pre_tokenizers(file, root, u, err) &&
-	       read_decoder(file, root, u, err) && check_first(file, root, u, err);
+	       read_normalizers(file, root, m, err) && read_pre_tokenizers(file, root, u, err) &&
+	       read_decoder(file, root, u, err) && check_first(file, root, m, err);
 }
 
 /* ---- model ---- */

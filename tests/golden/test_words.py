@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""WordLevel, and byte-level BPE whose tokens end words with a mark (CLIP): ids and decoded text
+equal the reference's, whole and however the text is cut.
+
+$TOK_GOLDEN_TEXTS is how many texts each has.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+from pathlib import Path
+
+import pytest
+import texts
+
+tokenizers = pytest.importorskip("tokenizers", reason="pip install tokenizers")
+dpdk_tokd = pytest.importorskip("dpdk_tokd", reason="pip install ./python")
+
+TOK = Path(__file__).resolve().parents[2] / os.environ.get("TOKD_BUILD", "build") / "app/tok"
+models, made = tokenizers.models, tokenizers.pre_tokenizers
+CLIP = r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
+WORDS = ["the", "The", "foo", "foobar", "##o", "'", "...", "é", "中", "don", "a_1", "!!"]
+
+
+def word_level(pre_tokenizer):
+    vocab = {word: i for i, word in enumerate(["[UNK]", *WORDS])}
+    model = tokenizers.Tokenizer(models.WordLevel(vocab, unk_token="[UNK]"))
+    model.pre_tokenizer = pre_tokenizer
+    return model
+
+
+def clip():
+    alphabet = sorted(made.ByteLevel.alphabet())
+    merges = [("t", "h"), ("th", "e</w>"), ("e", "r</w>"), ("a", "a"), ("aa", "aa</w>")]
+    merges += [("a", "a</w>"), ("aa", "a</w>"), ("'", "s</w>"), ("Ã", "©</w>"), ("!", "!</w>")]
+    names = [*alphabet, *(char + "</w>" for char in alphabet), *(a + b for a, b in merges)]
+    vocab = {name: i for i, name in enumerate([*names, "<|endoftext|>"])}
+    model = tokenizers.Tokenizer(
+        models.BPE(
+            vocab,
+            merges,
+            unk_token="<|endoftext|>",
+            end_of_word_suffix="</w>",
+            continuing_subword_prefix="",
+        )
+    )
+    normalizers = tokenizers.normalizers
+    model.normalizer = normalizers.Sequence(
+        [
+            normalizers.NFC(),
+            normalizers.Replace(tokenizers.Regex(r"\s+"), " "),
+            normalizers.Lowercase(),
+        ]
+    )
+    model.pre_tokenizer = made.Sequence(
+        [made.Split(tokenizers.Regex(CLIP), "removed", True), made.ByteLevel(False)]
+    )
+    model.decoder = tokenizers.decoders.ByteLevel()
+    return model
+
+
+SHAPES = {
+    "white space": lambda: word_level(made.WhitespaceSplit()),
+    "words": lambda: word_level(made.Whitespace()),
+    "BERT": lambda: word_level(made.BertPreTokenizer()),
+    "CLIP": clip,
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_ids_and_decoding(name, tmp_path):
+    path, compiled = tmp_path / "tokenizer.json", tmp_path / "v.tokv"
+    reference = SHAPES[name]()
+    reference.save(str(path))
+    subprocess.run([TOK, "vocab", "compile", path, "-o", compiled], check=True)
+    tokenizer = dpdk_tokd.Tokenizer.load(str(path))
+    again = dpdk_tokd.Tokenizer.load(str(compiled))
+
+    def ids_of(text: str) -> list[int]:
+        return reference.encode(text, add_special_tokens=False).ids
+
+    texts.compare(tokenizer, ids_of)
+    rng = random.Random(name)
+    for _ in range(200):
+        text = "".join(rng.choices([*WORDS, " ", " ", "aaaa", "\u3000", "b" * 600], k=8))
+        ids = tokenizer.encode(text, add_special_tokens=False)
+        assert ids.tolist() == ids_of(text)
+        assert again.encode(text, add_special_tokens=False).tolist() == ids.tolist()
+        assert tokenizer.decode(ids) == reference.decode(ids.tolist(), False)
+
+
+def test_a_long_word_that_is_cut(tmp_path):
+    """Nothing of it is certain before its end is, and it is longer than what a stream keeps."""
+    path = tmp_path / "tokenizer.json"
+    reference = clip()
+    reference.save(str(path))
+    comparison = texts.Comparison(
+        dpdk_tokd.Tokenizer.load(str(path)),
+        lambda text: reference.encode(text, add_special_tokens=False).ids,
+    )
+    for n in (60, 61, 62, 63, 64, 65, 200, 3000):
+        comparison.randomly("a" * n + " " + "the" * n + "!")

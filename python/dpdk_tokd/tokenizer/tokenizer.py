@@ -172,12 +172,13 @@ class Tokenizer(libtok.Vocab):
 
         padding: False: a `Batch`, one array of all ids. Otherwise a `Padded`, rows of equal length:
         "longest": that of the longest text; a number: that many ids; True: the file's, else
-        "longest". padding_side, pad_to_multiple_of, pad_id: None: the file's, else right, not
-        rounded, the id of [PAD] or <pad>. Lengths are at most 2**31 - 1; mind the memory for the
-        rows.
+        "longest". padding_side, pad_to_multiple_of, pad_id: None: the file's, else those of
+        `tokenizer_config.json`, else right, not rounded, the id of [PAD] or <pad>. Lengths are at
+        most 2**31 - 1; mind the memory for the rows.
         threads: the most to use; None: one per available processor. Small batches use fewer. The
         ids do not depend on it.
-        A ValueError also names the text by its index.
+        Errors are those of `encode`; they name the text by its index. ValueError: there is no id to
+        pad with, a text is longer than its row, or an argument would be ignored.
         """
         if isinstance(texts, ONE_TEXT):
             raise TypeError("texts: expected a list of texts, got one text")
@@ -254,7 +255,7 @@ class Tokenizer(libtok.Vocab):
 
         `for ids in tok.stream(chunks)` takes them from an iterable of texts, and `async for` from
         an asynchronous one; without chunks, give them to `Stream.feed`. Other arguments as those of
-        `encode`.
+        `encode`, and errors as of `Stream.feed`.
         """
         if isinstance(chunks, ONE_TEXT):
             raise TypeError("chunks: expected an iterable of texts, got one text")
@@ -274,7 +275,7 @@ class Tokenizer(libtok.Vocab):
     def __call__(self, text: Iterable[Text], **how: Any) -> Batch | Padded: ...
 
     def __call__(self, text: Text | Iterable[Text], **how: Any) -> Ids | Batch | Padded:
-        """`encode` of one text, `encode_batch` of several; arguments as theirs."""
+        """`encode` of one text, `encode_batch` of several; arguments and errors as theirs."""
         if isinstance(text, ONE_TEXT) or not isinstance(text, Iterable):
             ids: Ids = self.encode(text, **how)
             return ids
@@ -402,19 +403,23 @@ class Tokenizer(libtok.Vocab):
         )
 
     def decode(self, ids: IdsLike, *, skip_special_tokens: bool = False) -> str:
-        """Text of `ids`, with U+FFFD for parts of characters. ValueError for an unknown id."""
+        """Text of `ids`, with U+FFFD for parts of characters.
+
+        ids: a list, or an array of shape (n,), of any integer type. ValueError: an unknown id, or
+        what is no flat list of ids.
+        """
         return self.decode_bytes(ids, skip_special_tokens=skip_special_tokens).decode(
             "utf-8", "replace"
         )
 
     def decode_bytes(self, ids: IdsLike, *, skip_special_tokens: bool = False) -> bytes:
-        """Bytes of `ids`, perhaps with parts of characters. ValueError for an unknown id."""
+        """Bytes of `ids`, perhaps with parts of characters. Arguments and errors as of `decode`."""
         return self._decode(
             without(ids_for(ids), self._specials() if skip_special_tokens else None)
         )
 
     def decode_stream(self, *, skip_special_tokens: bool = False) -> DecodeStream:
-        """A new sequence of ids that will come in pieces."""
+        """A new sequence of ids that will come in pieces: see `DecodeStream`."""
         return DecodeStream(
             self._decode_stream(), self._specials() if skip_special_tokens else None
         )
@@ -517,6 +522,7 @@ class Tokenizer(libtok.Vocab):
 
     @property
     def info(self) -> VocabInfo:
+        """Properties of the vocabulary, and its origin."""
         return self._info
 
     def __len__(self) -> int:

@@ -6,6 +6,7 @@ Parquet and Arrow are the matter of tests/ecosystem/test_bulk.py.
 
 from __future__ import annotations
 
+import fcntl
 import gzip
 import json
 import os
@@ -198,14 +199,14 @@ sys.exit(cli.main(sys.argv[1:]))
 
 @pytest.mark.slow
 def test_killed_at_any_time_and_run_again_gives_the_same_files(gpt2_file, tmp_path, texts):
-    """Or interrupted from the keyboard."""
+    """Or interrupted from the keyboard; with one thread or two."""
     source = json_lines(tmp_path / "in.jsonl", texts * 20)
-    arguments = ["encode", str(gpt2_file), source, "--append-eos", EOS, "-j", "2", "-o"]
+    arguments = ["encode", str(gpt2_file), source, "--append-eos", EOS, "-o"]
     program = [sys.executable, "-c", SLOW, *arguments]
     subprocess.run([*program, tmp_path / "whole"], check=True)
     at, kills = 0.2, 0
     while True:
-        process = subprocess.Popen([*program, tmp_path / "cut"])
+        process = subprocess.Popen([*program, tmp_path / "cut", "-j", str(1 + kills // 2 % 2)])
         try:
             assert process.wait(at) == 0
             break
@@ -244,6 +245,28 @@ def test_interrupted_at_each_step_of_the_end_it_finishes(
     same_files(tmp_path / "cut", tmp_path / "whole")
 
 
+def test_a_full_disk_ends_a_run_that_continues_later(gpt2_file, tmp_path, texts):
+    """A limit of the files' size, in place of the disk's."""
+    source = json_lines(tmp_path / "in.jsonl", texts)
+    subprocess.run(command(gpt2_file, source, "-o", tmp_path / "whole"), check=True, timeout=60)
+    program = command(gpt2_file, source, "-o", tmp_path / "cut")
+    limited = ["prlimit", "--fsize=20000", *program]
+    p = subprocess.run(limited, capture_output=True, text=True, check=False, timeout=60)
+    assert p.returncode == 1
+    assert "cut: File too large: once that is mended, the same command continues\n" in p.stderr
+    subprocess.run(program, check=True, timeout=60)
+    same_files(tmp_path / "cut", tmp_path / "whole")
+
+
+def test_two_processes_do_not_write_the_same_output(gpt2_file, tmp_path):
+    (tmp_path / "in.txt").write_text("Hello")
+    with (tmp_path / "out.bin.part").open("wb") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(bulk.BulkError, match=r"out\.bin\.part: another process writes it"):
+            bulk.encode_files(str(gpt2_file), [tmp_path / "in.txt"], tmp_path / "out")
+    assert bulk.encode_files(str(gpt2_file), [tmp_path / "in.txt"], tmp_path / "out").done
+
+
 def test_other_options_do_not_continue_a_run(gpt2_file, tmp_path, texts):
     source = json_lines(tmp_path / "in.jsonl", texts)
     bulk.encode_files(str(gpt2_file), [source], tmp_path / "out")
@@ -258,6 +281,8 @@ def test_progress_is_shown_on_a_terminal(gpt2_file, tmp_path):
     subprocess.run(program, stderr=theirs, check=True, timeout=60)
     shown = os.read(ours, 1000).decode()
     assert re.search(r"1 documents, 0 of 0 MB, [\d.]+ MB/s, [\d.]+ M ids/s, \d+ s\r?\n$", shown)
+    subprocess.run(program, stderr=theirs, check=True, timeout=60)
+    assert os.read(ours, 1000).decode().startswith(f"dpdk_tokd: {tmp_path}/out: complete; remove")
 
 
 # ---- errors ----
@@ -291,6 +316,9 @@ def test_the_command_says_what_is_wrong_in_one_line(gpt2_file, tmp_path):
         ([tmp_path / "in.txt", "--append-eos", "</s>"], 1, "'</s>' is no token of"),
         ([tmp_path / "in.txt", "--append-eos", "50257"], 1, "ids are below 50257"),
         ([tmp_path / "in.txt", "--separator", ""], 1, "separator: empty"),
+        ([tmp_path / "in.txt", "--separator", r"\ud800"], 1, "surrogates not allowed: give whole"),
+        ([tmp_path / "in.txt", "--separator", r"\u"], 2, r"truncated \uXXXX escape; \\ is a"),
+        ([tmp_path / "in.txt", "--separator", "x", "--from", "json"], 1, "is for files of text"),
         ([tmp_path / "in.txt", "--jobs", "0"], 2, "expected a number from 1 to 1024"),
         ([tmp_path / "in.txt"], 0, ""),
     ):
@@ -298,3 +326,19 @@ def test_the_command_says_what_is_wrong_in_one_line(gpt2_file, tmp_path):
         p = subprocess.run(program, capture_output=True, text=True, check=False, timeout=60)
         assert (p.returncode, p.stdout) == (code, "") and message in p.stderr, p.stderr
         assert code == 2 or p.stderr.count("\n") == (code != 0), p.stderr
+
+
+@pytest.mark.parametrize(
+    ("out", "message"),
+    [
+        ("", "output '': no name: give FOLDER/NAME"),
+        ("none/out", "output none/out: none is no folder: make it"),
+        ("in", "in.bin: output in would replace it"),
+    ],
+)
+def test_an_output_that_cannot_be_is_refused(gpt2_file, tmp_path, monkeypatch, out, message):
+    monkeypatch.chdir(tmp_path)
+    Path("in.bin").write_text("Hello")
+    with pytest.raises(bulk.BulkError, match=re.escape(message)):
+        bulk.encode_files(str(gpt2_file), ["in.bin"], out)
+    assert [p.name for p in tmp_path.iterdir()] == ["in.bin"]

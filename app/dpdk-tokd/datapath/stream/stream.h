@@ -31,8 +31,8 @@ struct tokd_stream_key {
 	uint64_t stream_id;
 	uint32_t epoch;
 	uint32_t vocab; /* checksum */
-	uint16_t port;
-	uint16_t zero[3];
+	uint16_t port, our_port;
+	uint16_t zero[2];
 };
 static_assert(sizeof(struct tokd_stream_key) == 40, "hash key must not have padding");
 
@@ -72,6 +72,7 @@ struct tokd_stream {
 	struct tokd_peer peer; /* of its latest packet */
 	uint8_t state;	       /* enum tokd_stream_state */
 	uint8_t reason;	       /* FAILED: enum tokd_reason */
+	uint8_t error;	       /* FAILED by the tokenizer: enum tok_error_code */
 	uint16_t flags;	    /* TOKD_F_IDS, _STREAM and _SHORT of its packets; SHORT if it can be */
 	bool touched;	    /* is in w->touched */
 	bool due;	    /* owes a reply at the end of the burst */
@@ -164,6 +165,8 @@ void tokd_stream_fail(struct tokd_worker *w, struct tokd_stream *s, enum tokd_re
 /* False while the ring is full. */
 bool tokd_stream_abort(struct tokd_worker *w, struct tokd_stream *s);
 void tokd_stream_release(struct tokd_worker *w, struct tokd_stream *s);
+/* Rule 9: the client has the ids below `ids_ack`. Ids never sent cannot be acknowledged. */
+void tokd_stream_ids_ack(struct tokd_worker *w, struct tokd_stream *s, uint32_t ids_ack);
 /* It gets a reply at the end of the burst, if it owes one. */
 void tokd_stream_touch(struct tokd_worker *w, struct tokd_stream *s);
 /* Restarts its time limit: moves it to the end of its list. */
@@ -172,6 +175,8 @@ void tokd_stream_renew(struct tokd_worker *w, struct tokd_stream *s);
 void tokd_stream_defer(struct tokd_worker *w, struct tokd_stream *s);
 
 /* stream_feed.c */
+#define TOKD_PIECE_MAX 2048u /* bytes of text fed at once, of one packet */
+
 enum tokd_feed {
 	TOKD_FED,	  /* next advanced; the stream may be DONE */
 	TOKD_NOT_FED,	  /* ring or reply window full: not acknowledged */

@@ -290,6 +290,22 @@ tokd_stream_renew(struct tokd_worker *w, struct tokd_stream *s)
 }
 
 void
+tokd_stream_ids_ack(struct tokd_worker *w, struct tokd_stream *s, uint32_t ids_ack)
+{
+	if (ids_ack <= s->ids_ack || ids_ack > s->sent)
+		return;
+	s->ids_ack = ids_ack;
+	while (s->rec_tail != s->rec_head) {
+		const struct tokd_stream_rec *rec = &s->rec[s->rec_tail % TOKD_STREAM_RECS];
+
+		if (rec->first + rec->count > ids_ack)
+			break;
+		tokd_stream_rec_drop(w, rec);
+		s->rec_tail++;
+	}
+}
+
+void
 tokd_stream_touch(struct tokd_worker *w, struct tokd_stream *s)
 {
 	if (!s->touched) {

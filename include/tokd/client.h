@@ -30,7 +30,7 @@ enum tokd_status {
 	TOKD_E_ROOM = -3,      /* more ids than `max_ids`: `total` so far */
 	TOKD_E_IDS_CRC = -4,   /* the CRC32C of the ids is wrong */
 	TOKD_E_NET = -5,       /* the socket cannot reach the appliance: see `error` */
-	TOKD_E_FULL = -6,      /* too many requests are in progress */
+	TOKD_E_FULL = -6,      /* too many requests are in progress: see options.requests */
 	TOKD_E_ARGUMENT = -7,  /* text of 4 GiB or more, or option out of range */
 	TOKD_E_CANCELLED = -8, /* tokd_client_cancel() */
 };
@@ -48,7 +48,8 @@ struct tokd_request {
 	const void *text; /* UTF-8; not copied */
 	size_t len;	  /* bytes, below 4 GiB */
 	uint32_t *ids;	  /* for `max_ids` ids; NULL: ids go to the token ring only */
-	uint32_t max_ids; /* at most 1 per byte of valid UTF-8, else 3 */
+	uint32_t max_ids; /* room; TOKD_E_ROOM if there are more. One a byte of text is enough for
+			   * valid UTF-8 and a byte-level vocabulary, three for invalid UTF-8 */
 	uint32_t flags;	  /* enum tokd_request_flags */
 	void *user;	  /* not used by the library */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * libtokd-reader: reads token ids of a dpdk-tokd on this host in place, without a copy.
- * doc/reference/ring.md has the rules; tokd/ring.h is the layout, which users of this library need
- *not know. Does not need DPDK.
+ * doc/reference/ring.md has the rules; tokd/ring.h is the layout, which users of this library
+ * need not know. Does not need DPDK.
  *
  *	struct tokr_error err;
  *	struct tokr *r = tokr_attach("/run/dpdk-tokd.sock", TOKR_READER, 1000, &err);

@@ -112,7 +112,8 @@ class Pipeline:
         return [result] if isinstance(result, dict) else result
 
     def batch(self, texts: Sequence[str], **options: Any) -> list[Any]:
-        """Of each text, in their order."""
+        """Of each text, in their order. Options and errors as of a call; RuntimeError: it is
+        stopped."""
         if self._stopped:
             raise RuntimeError("the pipeline is stopped: call start()")
         self.start()

@@ -46,8 +46,7 @@ def patched(text: str) -> Patched:
 
 ours = {"HFTokenizer": Direct, "Backend": Patched}[os.environ["REPLACED_BY"]]
 ours.__name__ = "Tokenizer"
-if ours is Patched:
-    patch._replace_decode_stream()
+patch._replace_decode_stream()
 for module in list(sys.modules.values()):
     if module.__name__ != __name__ and getattr(module, "Tokenizer", None) is reference:
         module.Tokenizer = ours  # type: ignore[attr-defined]

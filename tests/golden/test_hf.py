@@ -13,7 +13,7 @@ import random
 import numpy as np
 import pytest
 import texts
-from test_families import FETCHED, SHARED, tokenizers
+from test_families import FETCHED, REPOSITORY, SHARED, tokenizers
 
 hf = pytest.importorskip("dpdk_tokd.hf", reason="pip install ./python")
 
@@ -31,13 +31,17 @@ FIELDS = [
 ]
 
 
-@pytest.fixture(scope="module", params=FAMILIES)
-def both(request):
-    path, packed = FETCHED / f"{request.param}.json", SHARED / f"{request.param}.json.xz"
+def loaded(family: str):
+    path, packed = FETCHED / f"{family}.json", SHARED / f"{family}.json.xz"
     if not path.exists() and not packed.exists():
-        pytest.skip(f"no {request.param}.json in {FETCHED}, and no {packed}")
+        pytest.skip(f"no {family}.json in {FETCHED}, and no {packed}")
     text = path.read_text() if path.exists() else lzma.decompress(packed.read_bytes()).decode()
     return tokenizers.Tokenizer.from_str(text), hf.HFTokenizer.from_str(text)
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def both(request):
+    return loaded(request.param)
 
 
 def equal(theirs, ours, unknown: int | None = None) -> None:
@@ -150,6 +154,26 @@ def test_decoding_steps_with_ids_of_numpy_and_copies(both):
     )
 
 
+@pytest.mark.parametrize("both", ["gpt2"], indirect=True)
+def test_an_id_that_is_none_does_not_stay(both):
+    theirs, _ = both
+    a, b = tokenizers.decoders.DecodeStream(), hf.DecodeStream()
+    for id in (15496, -1, 2**32, "x", 995):
+        want = list(steps(a, theirs, [id]))
+        assert list(steps(b, theirs, [id])) == want
+
+
+@pytest.mark.parametrize("both", ["gpt2"], indirect=True)
+def test_what_libtok_refuses_is_decoded(both):
+    ours = copy.deepcopy(both[1])
+    text = "naïve 😀"
+    ids = ours.encode(text).ids
+    ours.pre_tokenizer = tokenizers.pre_tokenizers.CharDelimiterSplit("x")
+    with pytest.raises(ValueError, match="CharDelimiterSplit"):
+        ours.encode(text)
+    assert ours.decode(ids) == text
+
+
 def test_vocabulary(both):
     theirs, ours = both
     for added in (False, True):
@@ -208,7 +232,78 @@ def test_copies(both):
     assert asyncio.run(ours.async_decode_batch(ids)) == reference.decode_batch(ids)
 
 
+def test_arrays_of_texts(both):
+    """As lists of them; `tokenizers` reads beyond short texts of a row."""
+    pairs = [["a b", "c"], ["d", "e f"]]
+    for batch, is_words in ((pairs[0], False), (pairs, False), (pairs, True)):
+        of_lists, of_arrays = (both[1].encode_batch(t, is_words) for t in (batch, np.array(batch)))
+        for a, b in zip(of_lists, of_arrays, strict=True):
+            equal(a, b)
+
+
 @pytest.mark.parametrize("input", [5, b"bytes", ["a"], [("a", 5)], None])
 def test_input_that_is_no_text_is_refused(both, input):
     with pytest.raises(TypeError, match="input 1: expected a str"):
         both[1].encode_batch(["good", input])
+
+
+def unknown_piece() -> None:
+    theirs, ours = (t.encode("\U0001f200", add_special_tokens=False) for t in loaded("t5"))
+    assert ours.ids == theirs.ids
+    assert (theirs.tokens, ours.tokens) == (["▁", "ほか"], ["▁", "\U0001f200"])
+
+
+def marks_in_another_order() -> None:
+    theirs, ours = (t.encode("\u0323\u1bf3", add_special_tokens=False) for t in loaded("bert"))
+    assert ours.ids == theirs.ids
+    assert (theirs.offsets, ours.offsets) == ([(0, 1)], [(1, 2)])
+
+
+def added_to_bert() -> None:
+    for tokenizer in loaded("bert"):
+        tokenizer.add_tokens([tokenizers.AddedToken("NEW", normalized=True)])
+        if tokenizer.__class__ is tokenizers.Tokenizer:
+            assert tokenizer.token_to_id("NEW") in tokenizer.encode("a new one").ids
+        else:
+            with pytest.raises(ValueError, match="normalized text: not implemented"):
+                tokenizer.encode("a new one")
+
+
+def no_room() -> None:
+    for tokenizer in loaded("bert"):
+        tokenizer.no_padding()
+        tokenizer.enable_truncation(5, stride=2)
+        panic = tokenizer.__class__ is tokenizers.Tokenizer
+        with pytest.raises(BaseException, match="stride") as error:
+            tokenizer.encode("one two three", "four five six")
+        assert isinstance(error.value, ValueError) is not panic
+
+
+def refused() -> None:
+    theirs, ours = loaded("gpt2")
+    for tokenizer in theirs, ours:
+        tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.CharDelimiterSplit("x")
+    assert theirs.encode("axb").ids
+    with pytest.raises(ValueError, match="CharDelimiterSplit"):
+        ours.encode("axb")
+
+
+DIFFERS = {
+    "token of an unknown piece of Unigram": unknown_piece,
+    "BERT: offset of marks that the normalizer puts in another order": marks_in_another_order,
+    "BERT: `add_tokens` of a token with `normalized`": added_to_bert,
+    "a stride or a template that leaves no room": no_room,
+    "what libtok refuses": refused,
+}
+
+
+@pytest.mark.parametrize("row", DIFFERS)
+def test_what_differs(row):
+    DIFFERS[row]()
+
+
+def test_the_table_of_what_differs_is_whole():
+    page = (REPOSITORY / "doc/user/python.md").read_text()
+    table = page.partition("What differs from `tokenizers`")[2].partition("\n\n| ")[2]
+    rows = table.partition("\n\n")[0].splitlines()[2:]
+    assert [row.split(" | ")[0].removeprefix("| ") for row in rows] == list(DIFFERS)

@@ -153,9 +153,8 @@ work. So compare CPU time; wall time here mostly shows what else ran.
 {table}
 
 gigatoken returns all ids of a call in memory, from where they are written; dpdk-tokd writes them as
-they come. Of JSON lines gigatoken parses in Rust, dpdk-tokd in Python. tokenizers had
-{mb / SMALL:,.0f} MB. Memory that is not anonymous is files, mostly mapped input, which the kernel
-can drop.
+they come. tokenizers had {mb / SMALL:,.0f} MB. Memory that is not anonymous is files, mostly mapped
+input, which the kernel can drop.
 """
 
 

@@ -96,8 +96,7 @@ struct tokd_worker {
 	uint64_t t_housekeeping;
 	uint8_t gather[TOKD_GATHER_MAX]; /* text of several packets, fed at once */
 	/* the plain-text port */
-	uint64_t text_id;	       /* of its next record */
-	struct tok_stream text_stream; /* one text at a time */
+	uint64_t text_id; /* of its next text */
 	/* set-up */
 	uint32_t index, lcore;
 	int node;

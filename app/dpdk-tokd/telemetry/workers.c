@@ -48,7 +48,8 @@ add_held(struct rte_tel_data *d, const struct tokd_worker *w)
 	const struct tokd_side *side = &w->side;
 	uint32_t side_free = __atomic_load_n(&side->n_free, __ATOMIC_RELAXED);
 
-	rte_tel_data_add_dict_u64(d, "streams", (uint64_t)rte_hash_count(w->streams->hash));
+	rte_tel_data_add_dict_u64(
+		d, "streams", atomic_load_explicit(&w->streams->n_used, memory_order_relaxed));
 	rte_tel_data_add_dict_u64(d, "held_mbufs", __atomic_load_n(&w->n_held, __ATOMIC_RELAXED));
 	rte_tel_data_add_dict_u64(d, "mbufs", w->pool->size);
 	rte_tel_data_add_dict_u64(d, "mbufs_in_use", rte_mempool_in_use_count(w->pool));

@@ -108,6 +108,12 @@ make_keys(const struct tok_cache *c, struct tok_block *b, uint32_t k, uint32_t n
 	sets = _mm512_slli_epi64(sets, 6);
 	_mm512_store_si512(
 		b->set + k, _mm512_add_epi64(sets, _mm512_set1_epi64((long long)c->entry)));
+}
+
+/* Called a group later: the processor waits if it reads a part of what it has just written. */
+static inline void
+fetch_sets(const struct tok_block *b, uint32_t k)
+{
 	for (uint32_t i = 0; i < GROUP; i++)
 		__builtin_prefetch(b->set[k + i]);
 }
@@ -149,8 +155,14 @@ tok_find_avx512(const struct tok_cache *c, struct tok_block *b, uint32_t n, cons
 	__m128i index = _mm_set_epi16(7, 6, 5, 4, 3, 2, 1, 0);
 	uint32_t missed = 0;
 
-	for (uint32_t k = 0; k < n; k += GROUP)
+	if (n == 0)
+		return 0;
+	make_keys(c, b, 0, n, p, end);
+	for (uint32_t k = GROUP; k < n; k += GROUP) {
 		make_keys(c, b, k, n, p, end);
+		fetch_sets(b, k - GROUP);
+	}
+	fetch_sets(b, (n - 1) / GROUP * GROUP);
 	for (uint32_t k = 0; k < n; k += GROUP) {
 		const uint32_t misses = ~are_first(b, k) & first_lanes(n - k);
 

@@ -37,9 +37,6 @@ void tok_unigram_init(struct tok_stream *s);
 /* Feed normalized text. False: more than TOK_CARRY_MAX bytes are uncertain. */
 bool tok_unigram_feed(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids);
 
-/* End the text between two added tokens. */
-void tok_unigram_finish(struct tok_stream *s, uint32_t **ids);
-
 /* End the open word: a border between words is certain to follow. */
 void tok_unigram_border(struct tok_stream *s, uint32_t **ids);
 

@@ -129,17 +129,12 @@ tok_unigram_feed(struct tok_stream *s, const uint8_t *p, size_t n, bool last, ui
 	}
 	if (!encode_waiting(s, &w, ids))
 		return false;
-	if (last)
-		tok_unigram_finish(s, ids);
+	if (last) { /* an added token may come next, then more text */
+		close_word(s, ids);
+		s->state = TOK_UNIGRAM_START;
+		s->unigram.later = true;
+	}
 	return true;
-}
-
-void
-tok_unigram_finish(struct tok_stream *s, uint32_t **ids)
-{
-	close_word(s, ids);
-	s->state = TOK_UNIGRAM_START;
-	s->unigram.later = true;
 }
 
 void

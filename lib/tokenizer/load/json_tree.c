@@ -35,6 +35,22 @@ take(struct tok_json_tree *tree, size_t bytes)
 	return c->bytes + c->used - bytes;
 }
 
+/* Keep one chunk, of the text that was read last, for the next. */
+static void
+reuse(struct tok_json_tree *tree)
+{
+	struct tok_json_chunk *c = tree->chunk;
+
+	if (c == NULL)
+		return;
+	tree->chunk = c->next;
+	tok_json_tree_free(tree);
+	memset(c->bytes, 0, c->used);
+	c->next = NULL;
+	c->used = 0;
+	tree->chunk = c;
+}
+
 void
 tok_json_tree_free(struct tok_json_tree *tree)
 {
@@ -217,7 +233,7 @@ read_value(struct tok_json_tree *tree, struct tok_json_text *t, uint32_t depth)
 bool
 tok_json_tree_read(struct tok_json_tree *tree, char *text, size_t size, struct tok_json_text *at)
 {
-	*tree = (struct tok_json_tree){0};
+	reuse(tree);
 	at->p = text;
 	at->why = NULL;
 	tree->root = read_value(tree, at, 0);

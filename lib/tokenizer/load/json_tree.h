@@ -43,7 +43,8 @@ struct tok_json_tree {
 
 /*
  * Read the `size` bytes at `text`, which end with a NUL that is not counted. Strings are decoded
- * where they lie. False: *at has the place and why; nothing to free.
+ * where they lie. *tree is zeroed, or that of another text, whose values are gone. False: *at has
+ * the place and why; nothing to free.
  */
 bool tok_json_tree_read(
 	struct tok_json_tree *tree, char *text, size_t size, struct tok_json_text *at);

@@ -128,8 +128,9 @@ encode_some(struct tok_stream *s, const uint8_t **p, size_t *n, uint32_t **ids)
 	return true;
 }
 
-bool
-tok_pretok_finish(struct tok_stream *s, uint32_t **ids)
+/* End the text and the open pretoken. False: the carry was exceeded. */
+static bool
+finish(struct tok_stream *s, uint32_t **ids)
 {
 	while (s->state != TOK_ST_NONE) {
 		const enum tok_pretok_step step = tok_pretok_step_end(s->vocab, &s->state);
@@ -167,5 +168,5 @@ tok_pretok_feed(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uin
 		if (!encode_some(s, &p, &n, ids))
 			return false;
 	}
-	return !last || tok_pretok_finish(s, ids);
+	return !last || finish(s, ids);
 }

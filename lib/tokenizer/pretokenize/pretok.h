@@ -107,6 +107,3 @@ bool tok_pretok_feed(struct tok_stream *s, const uint8_t *p, size_t n, bool last
 /* The same for BERT's words. */
 void tok_pretok_bert_feed(
 	struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids);
-
-/* End the text and the open pretoken. False: the carry was exceeded. */
-bool tok_pretok_finish(struct tok_stream *s, uint32_t **ids);

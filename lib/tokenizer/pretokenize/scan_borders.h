@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Find the borders of pretokens by arithmetic on masks, in blocks of 64 bytes, for each family.
- * Names.c has the regular expressions; tok_pretok_step() is the definition. The kernels,
- * scan_*.c, include this file after defining what scan_classes.h needs. Hot path.
+ * Find the borders of pretokens by arithmetic on masks, in blocks of 64 bytes, for each family. The
+ * regular expressions are in names.c; tok_pretok_step() is the definition. The kernels, scan_*.c,
+ * include this file after defining what scan_classes.h needs. Hot path.
  *
  *   text            I  '  v  e  .  S  e  t  .  .  n  o  w      (. is a blank)
  *   letter          1  0  1  1  0  1  1  1  0  0  1  1  1

@@ -153,6 +153,12 @@ PyObject *vocab_decode(PyObject *self, PyObject *ids);
 PyObject *vocab_decode_stream(PyObject *self, PyObject *unused);
 PyObject *lists_of(PyObject *module, PyObject *args);
 
+/*
+ * json_lines(lines, field): a list of bytes, for each line that is not blank the string `field` of
+ * its object. None: the line is for Python's own parser, which reads more, or says what is wrong.
+ */
+PyObject *json_lines(PyObject *module, PyObject *args);
+
 PyObject *stream_in_use(void); /* sets RuntimeError; NULL */
 
 /* Words of tokd/ring.h in shared memory, which Python cannot load and store itself. */

@@ -3,6 +3,7 @@
 #include "libtok.h"
 
 #define NUMBER_MAX INT32_MAX
+#define OF_MODEL (SIZE_MAX - 1) /* ids to truncate to: truncation_of_model() says it */
 
 /* The first HOW_STREAM of them are stream's, and so on. */
 enum {
@@ -109,40 +110,68 @@ take_side(bool *left, PyObject *o)
 	return false;
 }
 
+/* What the file does not say, of the tokenizer_config.json beside it. */
 static bool
-truncation_of_file(const struct tok_vocab *v, size_t *most)
+truncation_of_model(struct how *h, const struct vocab *v)
 {
-	const struct tok_truncation *t = &tok_vocab_shape(v)->truncation;
+	PyObject *found = PyObject_GetAttrString((PyObject *)v, "_model_truncation");
+	Py_ssize_t most; /* -1: none */
+	int left;
+	bool good;
 
-	*most = t->max_length;
-	if (t->on && !t->pairs_only)
+	if (found == NULL)
+		return false;
+	good = PyArg_ParseTuple(found, "np", &most, &left) != 0;
+	Py_DECREF(found);
+	if (!good)
+		return false;
+	if (!h->side)
+		h->cut.left = left != 0;
+	if (h->cut.most != OF_MODEL)
+		return true;
+	h->cut.most = (size_t)most;
+	if (most >= 0)
 		return true;
 	PyErr_Format(PyExc_ValueError,
-		t->on ? "truncation=True: %s says to cut the second of two texts "
-			"(\"OnlySecond\"): give a number of ids"
-		      : "truncation=True: %s does not say to how many ids",
-		tok_vocab_info(v).path);
+		"truncation=True: neither %s nor a tokenizer_config.json beside it says to how "
+		"many ids: give a number",
+		tok_vocab_info(v->vocab).path);
 	return false;
 }
 
 static bool
-take_truncation(const struct tok_vocab *v, size_t *most, PyObject *o)
+truncation_of_file(struct how *h, const struct vocab *v)
+{
+	const struct tok_truncation *t = &tok_vocab_shape(v->vocab)->truncation;
+
+	h->cut.most = t->on ? t->max_length : OF_MODEL;
+	if (!t->on || !t->pairs_only)
+		return true;
+	PyErr_Format(PyExc_ValueError,
+		"truncation=True: %s says to cut the second of two texts (\"OnlySecond\"): give a "
+		"number of ids",
+		tok_vocab_info(v->vocab).path);
+	return false;
+}
+
+static bool
+take_truncation(struct how *h, const struct vocab *v, PyObject *o)
 {
 	PyObject *number;
 	long n = -1;
 
-	*most = SIZE_MAX;
+	h->cut.most = SIZE_MAX;
 	if (o == Py_None || o == Py_False)
 		return true;
 	if (o == Py_True)
-		return truncation_of_file(v, most);
+		return truncation_of_file(h, v);
 	number = PyNumber_Index(o);
 	if (number != NULL) {
 		n = PyLong_AsLong(number);
 		Py_DECREF(number);
 	}
 	PyErr_Clear();
-	*most = (size_t)n;
+	h->cut.most = (size_t)n;
 	if (n >= 0 && n <= NUMBER_MAX)
 		return true;
 	PyErr_Format(PyExc_ValueError,
@@ -176,7 +205,7 @@ take_one(struct how *h, const struct vocab *v, int key, PyObject *value)
 	case DTYPE:
 		return take_dtype(&h->type, value);
 	case TRUNCATION:
-		return take_truncation(v->vocab, &h->cut.most, value);
+		return take_truncation(h, v, value);
 	case TRUNCATION_SIDE:
 		h->side = value != Py_None;
 		return take_side(&h->cut.left, value);
@@ -213,6 +242,9 @@ how_take(struct how *h, const struct vocab *v, const char *call, int known, PyOb
 			"truncation_side: nothing is truncated: give truncation as well");
 		return false;
 	}
+	if (h->cut.most != SIZE_MAX && !tok_vocab_shape(v->vocab)->truncation.on &&
+		!truncation_of_model(h, v))
+		return false;
 	h->cut = batch_cut_of(v->vocab, h->flags, h->cut.most, h->cut.left);
 	if (h->cut.n_before + h->cut.n_after <= h->cut.most)
 		return true;

@@ -82,7 +82,10 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _unescape(text: str) -> str:
-    return text.encode("latin-1", "backslashreplace").decode("unicode_escape")
+    try:
+        return text.encode("latin-1", "backslashreplace").decode("unicode_escape")
+    except UnicodeDecodeError as error:
+        raise argparse.ArgumentTypeError(f"{text}: {error.reason}; \\\\ is a backslash") from None
 
 
 def _count(text: str) -> int:
@@ -98,6 +101,7 @@ class Progress:
     begun: float = field(default_factory=time.monotonic)
     next: float = 0
     first: Totals | None = None
+    open: bool = False  # the cursor is within the line
 
     def show(self, now: Totals) -> None:
         at = time.monotonic()
@@ -105,6 +109,7 @@ class Progress:
         if at < self.next and not now.done:
             return
         self.next = at + 0.5
+        self.open = not now.done
         seconds = max(at - self.begun, 1e-9)
         speed = (now.size - first.size) / seconds
         left = (now.total - now.size) / speed if speed > 0 else 0
@@ -118,11 +123,15 @@ class Progress:
             flush=True,
         )
 
+    def end(self) -> None:
+        if self.open:
+            print(file=sys.stderr)
+
 
 def main(argv: Sequence[str]) -> int:
     """The exit code: 0 done, 1 failed, 2 wrong usage, 130 interrupted."""
     o = parser().parse_args(argv)
-    terminal = sys.stderr.isatty()
+    terminal, progress = sys.stderr.isatty(), Progress()
     try:
         totals = encode_files(
             o.vocab,
@@ -136,12 +145,19 @@ def main(argv: Sequence[str]) -> int:
             add_special_tokens=not o.no_special,
             tokens_in_text=o.added_tokens,
             jobs=o.jobs,
-            progress=Progress().show if terminal else None,
+            progress=progress.show if terminal else None,
         )
     except (BulkError, ValueError) as error:
+        progress.end()
         print(f"dpdk_tokd: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
+        progress.end()
         print("dpdk_tokd: interrupted: run the same command to continue", file=sys.stderr)
         return 130
+    if terminal and progress.first is None:
+        print(
+            f"dpdk_tokd: {o.out}: complete; remove {o.out}.manifest.json to begin again",
+            file=sys.stderr,
+        )
     return 0 if totals.done else 1

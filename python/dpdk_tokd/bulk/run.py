@@ -82,12 +82,13 @@ def encode_files(
     BulkError names the file, line and remedy; ValueError: the vocabulary cannot be loaded.
     """
     tokenizer = Tokenizer.load(vocab)
-    source = Source(kind, field, separator.encode() if separator is not None else None)
-    if separator == "":
-        raise BulkError("separator: empty: give text, or nothing for a document per file")
+    source = Source(kind, field, _separator(separator))
     job = _Job(tokenizer, source, _id_of(tokenizer, append), options)
     paths = [os.fspath(path) for path in inputs]
     sizes = [_size(path) for path in paths]
+    if separator is not None and "text" not in map(source.kind_of, paths):
+        raise BulkError(f"separator {separator!r}: is for files of text, and there are none")
+    target = _target(out)
     begun = {
         "version": VERSION,
         "vocab": f"{tokenizer.checksum:08x}",
@@ -99,16 +100,42 @@ def encode_files(
         "append": job.append,
         "options": options,
     }
-    manifest = _Manifest(Path(out), begun, sum(sizes))
+    manifest = _Manifest(target, begun, sum(sizes))
     if manifest.totals.done:
         return manifest.totals
-    sink = sink_of(to, Path(out), tokenizer.vocab_size)
+    sink = sink_of(to, target, tokenizer.vocab_size)
+    for path in paths:
+        if sink.holds(Path(path).resolve()):
+            raise BulkError(f"{path}: output {target} would replace it: give another output")
     try:
         sink.open(manifest.state)
         run = _Run(job, sink, manifest, progress or (lambda _: None))
         return run.all(source.blocks(paths, manifest.at), jobs or len(os.sched_getaffinity(0)))
     except OSError as error:
-        raise BulkError(f"{error.filename or out}: {error.strerror}") from None
+        raise BulkError(
+            f"{error.filename or out}: {error.strerror}: once that is mended, the same command "
+            "continues"
+        ) from None
+    finally:
+        sink.close()
+
+
+def _separator(text: str | None) -> bytes | None:
+    if text == "":
+        raise BulkError("separator: empty: give text, or nothing for a document per file")
+    try:
+        return text if text is None else text.encode()
+    except UnicodeEncodeError as error:
+        raise BulkError(f"separator {text!r}: {error.reason}: give whole characters") from None
+
+
+def _target(out: str | os.PathLike[str]) -> Path:
+    path = Path(out)
+    if path.name in ("", ".."):
+        raise BulkError(f"output {os.fspath(out)!r}: no name: give FOLDER/NAME")
+    if not path.parent.is_dir():
+        raise BulkError(f"output {path}: {path.parent} is no folder: make it, or give another")
+    return path
 
 
 def _size(path: str) -> int:

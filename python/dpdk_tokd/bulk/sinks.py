@@ -6,6 +6,8 @@ A sink's state says what of its files is complete and on the disk. `open` remove
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import struct
 from itertools import count
@@ -26,8 +28,11 @@ _PIECE = 1 << 20  # numbers of the index in memory
 
 
 class Sink(Protocol):
+    def holds(self, path: Path) -> bool:
+        """Whether this absolute path is one of its files, or may become one."""
+
     def open(self, state: State) -> None:
-        """Continue after `state`; {}: begin."""
+        """Continue after `state`; {}: begin. BulkError: another process does."""
 
     def add(self, ids: Ids, lengths: Lengths) -> None:
         """Ids of documents, and how many each has. Without lengths: the first ids of a document,
@@ -41,6 +46,9 @@ class Sink(Protocol):
 
     def clean(self) -> None:
         """Remove what was needed to continue, once the manifest says that all is done."""
+
+    def close(self) -> None:
+        """Let others open it. What is not saved is lost."""
 
 
 def sink_of(to: To, out: Path, n_ids: int) -> Sink:
@@ -62,9 +70,20 @@ def rename(old: Path, new: Path) -> None:
         os.close(folder)
 
 
+def _lock(descriptor: int, path: Path) -> None:
+    """Until this process closes it, or ends."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise BulkError(
+            f"{path}: another process writes it: wait for that one, or give another output"
+        ) from None
+
+
 def _continued(path: Path, size: int) -> IO[bytes]:
     """Open `path` to write behind its first `size` bytes."""
     file = path.open("ab")
+    _lock(file.fileno(), path)
     if file.tell() < size:
         raise BulkError(
             f"{path}: has {file.tell()} bytes, {size} were written: remove the manifest to begin "
@@ -89,13 +108,18 @@ class BinSink:
         self._bin_part = out.with_name(out.name + ".bin.part")
         self._idx_part = out.with_name(out.name + ".idx.part")
         self._lengths_part = out.with_name(out.name + ".lengths.part")  # int32
+        self._files = contextlib.ExitStack()
+
+    def holds(self, path: Path) -> bool:
+        return path in (self._bin.resolve(), self._idx.resolve())
 
     def open(self, state: State) -> None:
         self._ids, self._documents = state.get("ids", 0), state.get("documents", 0)
         if state and not self._bin_part.exists() and self._bin.exists():
             self._bin.rename(self._bin_part)  # interrupted in finish()
-        self._bin_file = _continued(self._bin_part, self._ids * self._dtype.itemsize)
-        self._lengths_file = _continued(self._lengths_part, self._documents * 4)
+        enter = self._files.enter_context
+        self._bin_file = enter(_continued(self._bin_part, self._ids * self._dtype.itemsize))
+        self._lengths_file = enter(_continued(self._lengths_part, self._documents * 4))
 
     def add(self, ids: Ids, lengths: Lengths) -> None:
         if lengths.max(initial=0) > LENGTH_MAX:
@@ -120,12 +144,14 @@ class BinSink:
             self._write_index(file)
             durable(file)
         rename(self._idx_part, self._idx)
-        self._bin_file.close()
         rename(self._bin_part, self._bin)
 
     def clean(self) -> None:
-        self._lengths_file.close()
         self._lengths_part.unlink()
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):  # a full disk has been told
+            self._files.close()
 
     def _write_index(self, file: IO[bytes]) -> None:
         """The layout is that of megatron/core/datasets/indexed_dataset.py."""
@@ -166,12 +192,19 @@ class PartSink:
         self._open_ids: list[Ids] = []
         self._writer: Any = None
         self._file: Any = None
+        self._folder = contextlib.ExitStack()
 
     def _path(self, part: int) -> Path:
         return self._out / f"part-{part:05}.{self._to}"
 
+    def holds(self, path: Path) -> bool:
+        return path.parent == self._out.resolve()
+
     def open(self, state: State) -> None:
         self._out.mkdir(exist_ok=True)
+        folder = os.open(self._out, os.O_RDONLY)
+        self._folder.callback(os.close, folder)
+        _lock(folder, self._out)
         self._parts, self._ids = state.get("parts", 0), 0
         for part in count(self._parts):
             if not self._path(part).exists():
@@ -211,3 +244,6 @@ class PartSink:
 
     def clean(self) -> None:
         pass
+
+    def close(self) -> None:
+        self._folder.close()

@@ -24,7 +24,7 @@ class AsyncClient:
     """Sends texts to an appliance and returns their ids, for tasks of one event loop.
 
     Any number of tasks may call it at once. A cancelled call, or a stream that is closed early,
-    does not affect the others. Counters are those of `Client`.
+    does not affect the others.
     """
 
     def __init__(
@@ -55,18 +55,22 @@ class AsyncClient:
 
     @property
     def retransmits(self) -> int:
+        """Packets of text sent again."""
         return self._stats()[0]
 
     @property
     def polls(self) -> int:
+        """Packets without text."""
         return self._stats()[1]
 
     @property
     def resends(self) -> int:
+        """Texts started again."""
         return self._stats()[2]
 
     @property
     def server_vocab(self) -> int:
+        """Checksum of the vocabulary used; 0 before the first reply."""
         return self._stats()[3]
 
     def _stats(self) -> tuple[int, int, int, int]:

@@ -22,8 +22,6 @@ class Client(Closing):
     One thread at a time: a second one gets RuntimeError. The GIL is released while it waits, and
     signals are checked every 50 ms.
 
-    `retransmits` counts packets of text sent again, `polls` packets without text, `resends` texts
-    started again. `server_vocab` is the checksum of the vocabulary used, 0 before the first reply.
     `stream_id` is that of the latest text in the token ring.
     """
 
@@ -50,18 +48,22 @@ class Client(Closing):
 
     @property
     def retransmits(self) -> int:
+        """Packets of text sent again."""
         return self._client.stats()[0]
 
     @property
     def polls(self) -> int:
+        """Packets without text."""
         return self._client.stats()[1]
 
     @property
     def resends(self) -> int:
+        """Texts started again."""
         return self._client.stats()[2]
 
     @property
     def server_vocab(self) -> int:
+        """Checksum of the vocabulary used; 0 before the first reply."""
         return self._client.stats()[3]
 
     def tokenize(self, text: Text) -> Ids:

@@ -86,6 +86,7 @@ class Embedding:
 
     @property
     def worker(self) -> int:
+        """Number of the appliance's worker that the text came from."""
         return self._entry.worker
 
     @property
@@ -120,6 +121,7 @@ class Embedding:
 
     @property
     def status(self) -> EmbeddingStatus:
+        """What became of the text, as the agent says it."""
         return EmbeddingStatus(self._entry.status)
 
     @property

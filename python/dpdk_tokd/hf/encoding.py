@@ -104,7 +104,13 @@ def _blanks(token: Iterable[str]) -> int:
 
 @dataclass(eq=False)
 class Encoding:
-    """Tokens of one text or pair; those that were truncated are in `overflowing`."""
+    """Tokens of one text or pair; those that were truncated are in `overflowing`.
+
+    Lists with an entry a token, made when they are first asked for and the caller's own: `ids`,
+    `type_ids`, `tokens`, `offsets`, `word_ids`, `sequence_ids`; `special_tokens_mask`, 1 for
+    template and padding; `attention_mask`, 0 for padding.
+    ValueError: the vocabulary is one without offsets, for what needs them.
+    """
 
     _parts: list[Part] = field(default_factory=list)
     _overflowing: list[Encoding] = field(default_factory=list)
@@ -143,18 +149,22 @@ class Encoding:
 
     @property
     def words(self) -> list[int | None]:
+        """As `word_ids`."""
         return self.word_ids
 
     @property
     def overflowing(self) -> list[Encoding]:
+        """What truncation cut off, in parts of the same form."""
         return self._overflowing
 
     @property
     def n_sequences(self) -> int:
+        """2 of a pair, else 1."""
         return len(self._ranges) or 1
 
     @property
     def sequence_ids(self) -> list[int | None]:
+        """Of each token 0 or 1; None: it is of no sequence, but of the template or padding."""
         found: list[int | None] = [None] * len(self)
         for i in range(self.n_sequences):
             for at in self._range(i):
@@ -184,6 +194,7 @@ class Encoding:
     # ---- questions ----
 
     def token_to_sequence(self, token_index: int) -> int | None:
+        """0 or 1; None: the token is of none, or there is no such token."""
         if token_index > len(self):
             return None
         if not self._ranges:
@@ -191,25 +202,30 @@ class Encoding:
         return next((i for i, tokens in self._ranges.items() if token_index in tokens), None)
 
     def token_to_chars(self, token_index: int) -> Offset | None:
+        """Characters [begin, end) of its sequence; None as of `token_to_sequence`."""
         if self.token_to_sequence(token_index) is None or token_index >= len(self):
             return None
         return self.offsets[token_index]
 
     def token_to_word(self, token_index: int) -> int | None:
+        """The number of its word in its sequence; None as of `token_to_sequence`."""
         if self.token_to_sequence(token_index) is None or token_index >= len(self):
             return None
         return self.word_ids[token_index]
 
     def word_to_tokens(self, word_index: int, sequence_index: int = 0) -> tuple[int, int] | None:
+        """Tokens [begin, end) of a word; None: it has none."""
         tokens = self._range(sequence_index)
         found = [at for at in tokens if self.word_ids[at] == word_index]
         return (found[0], found[-1] + 1) if found else None
 
     def word_to_chars(self, word_index: int, sequence_index: int = 0) -> Offset | None:
+        """Characters [begin, end) of a word; None: it has no tokens."""
         tokens = self.word_to_tokens(word_index, sequence_index)
         return tokens and (self.offsets[tokens[0]][0], self.offsets[tokens[1] - 1][1])
 
     def char_to_token(self, char_pos: int, sequence_index: int = 0) -> int | None:
+        """The first token with this character; None: no token has it."""
         for at in self._range(sequence_index):
             begin, end = self.offsets[at]
             if begin <= char_pos < end:
@@ -217,17 +233,19 @@ class Encoding:
         return None
 
     def char_to_word(self, char_pos: int, sequence_index: int = 0) -> int | None:
+        """The word of that token; None: there is none."""
         token = self.char_to_token(char_pos, sequence_index)
         return None if token is None else self.token_to_word(token)
 
     # ---- changes ----
 
     def set_sequence_id(self, sequence_id: int) -> None:
+        """Say that all tokens are of this sequence, 0 or 1."""
         self._ranges[sequence_id] = range(len(self))
 
     def truncate(self, max_length: int, stride: int = 0, direction: Direction = "right") -> None:
         """Keep max_length tokens; the rest goes to `overflowing`, in parts that have `stride`
-        tokens in common with the part before."""
+        tokens in common with the part before. ValueError: stride is not below max_length."""
         _check_side(direction, "truncation")
         n = len(self)
         if max_length >= n:
@@ -267,7 +285,8 @@ class Encoding:
 
     @staticmethod
     def merge(encodings: Sequence[Encoding], growing_offsets: bool = True) -> Encoding:
-        """One encoding behind the other."""
+        """One encoding behind the other, as a new one. growing_offsets: offsets of each count on
+        from the end of the one before."""
         if not growing_offsets and not any(e._overflowing for e in encodings):
             return _in_a_row(encodings)
         merged = Encoding()

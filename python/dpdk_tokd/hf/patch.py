@@ -8,9 +8,10 @@ import logging
 import re
 import sys
 from collections import Counter
-from typing import Any, cast
+from typing import Any
 
 from .encoding import Encoding
+from .stream import DecodeStream
 from .tokenizer import HFTokenizer
 
 _log = logging.getLogger("dpdk_tokd")
@@ -182,23 +183,6 @@ def _set(tokenizer: Any, reference: Any) -> None:
     tokenizer.__dict__["_tokenizer"] = Backend(reference) if wrap else reference
 
 
-class _DecodeStream:
-    """`tokenizers.decoders.DecodeStream`, which also takes a Backend."""
-
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        self._stream = _decode_stream(*arguments, **named)
-
-    def __copy__(self) -> _DecodeStream:
-        return copy.deepcopy(self)
-
-    def step(self, tokenizer: Any, id: Any) -> str | None:
-        reference = tokenizer._reference if isinstance(tokenizer, Backend) else tokenizer
-        return cast(str | None, self._stream.step(reference, id))
-
-
-_decode_stream: Any = None
-
-
 def patch_transformers() -> None:
     """Make every fast tokenizer that `transformers` loads from now on encode by libtok.
 
@@ -214,21 +198,19 @@ def patch_transformers() -> None:
 
 def unpatch_transformers() -> None:
     """Undo `patch_transformers`. Tokenizers that were loaded meanwhile stay as they are, and with
-    them the `DecodeStream` that takes them."""
+    them `DecodeStream`, which takes them and those of `tokenizers`."""
     cls = _patched_class()
     if isinstance(cls.__dict__.get("_tokenizer"), property):
         cls._tokenizer = None
 
 
 def _replace_decode_stream() -> None:
-    """Also where it was imported by name."""
-    global _decode_stream
+    """That of `tokenizers` takes no Backend. Also where it was imported by name."""
     import tokenizers.decoders
 
     original: Any = tokenizers.decoders.DecodeStream
-    if original is _DecodeStream:
+    if original is DecodeStream:
         return
-    _decode_stream = original
     for module in list(sys.modules.values()):
         if getattr(module, "__dict__", {}).get("DecodeStream") is original:
-            module.DecodeStream = _DecodeStream  # type: ignore[attr-defined]
+            module.DecodeStream = DecodeStream  # type: ignore[attr-defined]

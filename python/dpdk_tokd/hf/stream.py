@@ -33,18 +33,20 @@ class DecodeStream:
     def step(self, tokenizer: Decoding, id: int | Sequence[int]) -> str | None:
         """The text that these ids add; None: it ends within a character, or there is none.
 
-        ValueError: with these ids the text before would be another.
+        ValueError: with these ids the text before would be another. What `tokenizer` cannot decode
+        is its error, and not kept.
         """
         if not self._given and self._held:
-            before = self._decoded(tokenizer)
+            before = self._decoded(tokenizer, self._held)
             if not before.endswith(_UNFINISHED):
                 self._given, self._n_given = before, len(self._held)
         try:
             new_ids: Sequence[int] = [index(id)]  # type: ignore[arg-type]  # also of numpy
         except TypeError:
             new_ids = id  # type: ignore[assignment]
-        self._held = [*self._held, *new_ids]  # a copy of this stream keeps its own
-        text = self._decoded(tokenizer)
+        held = [*self._held, *new_ids]
+        text = self._decoded(tokenizer, held)
+        self._held = held  # another list: a copy of this stream keeps its own
         if text.endswith(_UNFINISHED) or len(text.encode()) <= len(self._given.encode()):
             return None
         if not text.startswith(self._given):
@@ -55,8 +57,8 @@ class DecodeStream:
         new = text[len(self._given) :]
         self._held = self._held[self._n_given :]
         self._n_given = len(self._held)
-        self._given = self._decoded(tokenizer)
+        self._given = self._decoded(tokenizer, self._held)
         return new
 
-    def _decoded(self, tokenizer: Decoding) -> str:
-        return tokenizer.decode(self._held, self.skip_special_tokens)
+    def _decoded(self, tokenizer: Decoding, ids: list[int]) -> str:
+        return tokenizer.decode(ids, self.skip_special_tokens)

@@ -164,23 +164,26 @@ class HFTokenizer:
 
     @classmethod
     def from_str(cls, text: str) -> HFTokenizer:
+        """Of the text of a `tokenizer.json`. ValueError: libtok refuses it, and why."""
         return cls.from_buffer(text.encode())
 
     @classmethod
     def from_buffer(cls, buffer: bytes) -> HFTokenizer:
+        """Of the bytes of a `tokenizer.json`. ValueError as of `from_str`."""
         tokenizer = _load(buffer)  # its errors say more than those of json
         return cls(json.loads(bytes(buffer)), tokenizer)
 
     @classmethod
     def from_file(cls, path: str) -> HFTokenizer:
-        """Of any vocabulary that `Tokenizer.load` reads."""
+        """Of any vocabulary that `Tokenizer.load` reads, with its errors."""
         return as_hf(Tokenizer.load(os.fspath(path)))
 
     @classmethod
     def from_pretrained(
         cls, identifier: str, revision: str = "main", token: str | None = None
     ) -> HFTokenizer:
-        """The `tokenizer.json` of a repository of huggingface.co (package huggingface_hub)."""
+        """Of a repository of huggingface.co (package huggingface_hub), with the errors of
+        `Tokenizer.from_pretrained`."""
         from ..tokenizer.hub import vocabulary_of
 
         return cls.from_file(
@@ -199,6 +202,7 @@ class HFTokenizer:
         return json.dumps(self._document, ensure_ascii=False, indent=2 if pretty else None)
 
     def save(self, path: str, pretty: bool = True) -> None:
+        """Write `to_str` to a file. ValueError as there; OSError."""
         with open(path, "w", encoding="utf-8") as file:
             file.write(self.to_str(pretty))
 
@@ -225,7 +229,11 @@ class HFTokenizer:
         is_pretokenized: bool = False,
         add_special_tokens: bool = True,
     ) -> Encoding:
-        """Encode a text or a pair; with is_pretokenized, lists of words instead of texts."""
+        """Encode a text or a pair; with is_pretokenized, lists of words instead of texts.
+
+        TypeError: it is no text. ValueError: libtok refuses the text, or what was changed since the
+        file was loaded; truncation leaves no room for the template.
+        """
         if pair is None and isinstance(sequence, str) and not is_pretokenized:
             ids = self._tokenizer.encode(
                 sequence, add_special_tokens=False, tokens_in_text=self._tokens_in_text
@@ -244,7 +252,8 @@ class HFTokenizer:
         is_pretokenized: bool = False,
         add_special_tokens: bool = True,
     ) -> list[Encoding]:
-        """Encode many; each is a text, or a pair of two texts."""
+        """Encode many; each is a text, or a pair of two texts. An Encoding of each, in their order.
+        Errors as in `encode`; they name the text by its number."""
         inputs = [_sequences(one, is_pretokenized, i) for i, one in enumerate(input)]
         flat = [piece for one in inputs for pieces in one for piece in pieces]
         batch = self._tokenizer.encode_batch(
@@ -272,6 +281,7 @@ class HFTokenizer:
         is_pretokenized: bool = False,
         add_special_tokens: bool = True,
     ) -> Encoding:
+        """`encode` in a thread."""
         import asyncio
 
         return await asyncio.to_thread(
@@ -284,6 +294,7 @@ class HFTokenizer:
         is_pretokenized: bool = False,
         add_special_tokens: bool = True,
     ) -> list[Encoding]:
+        """`encode_batch` in a thread."""
         import asyncio
 
         return await asyncio.to_thread(
@@ -295,6 +306,7 @@ class HFTokenizer:
     def post_process(
         self, encoding: Encoding, pair: Encoding | None = None, add_special_tokens: bool = True
     ) -> Encoding:
+        """Truncate, add the template and pad, as `encode` does with what it has encoded."""
         encodings = [Encoding.merge([e], False) for e in (encoding, pair) if e is not None]
         found = self._finished(encodings, add_special_tokens)
         if self._padding is not None:
@@ -302,6 +314,7 @@ class HFTokenizer:
         return found
 
     def num_special_tokens_to_add(self, is_pair: bool) -> int:
+        """Tokens that the template adds to one text, or to a pair."""
         return 0 if self._processor is None else self._processor.added[is_pair]
 
     def _finished(self, encodings: list[Encoding], special: bool) -> Encoding:
@@ -315,6 +328,7 @@ class HFTokenizer:
     # ---- decoding ----
 
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
+        """Text of ids; unknown ones are left out. TypeError: these are no integers."""
         kept = [id for id in ids if id not in self._special] if skip_special_tokens else ids
         if self._errors is not None:
             with suppress(ValueError):  # an unknown id, or bytes that are no text
@@ -327,8 +341,11 @@ class HFTokenizer:
 
     @cached_property
     def _errors(self) -> str | None:
-        """Of `bytes.decode`; None: what libtok decodes is not the text."""
-        token = self._tokenizer.id_to_token
+        """Of `bytes.decode`; None: what libtok decodes is not the text, or it refuses the file."""
+        try:
+            token = self._tokenizer.id_to_token
+        except ValueError:
+            return None
         for id, added in self._added.items():  # the decoder may change them
             if self._decoder([added["content"]]).encode() != token(id):
                 return None
@@ -337,11 +354,13 @@ class HFTokenizer:
     def decode_batch(
         self, sequences: Iterable[Sequence[int]], skip_special_tokens: bool = True
     ) -> list[str]:
+        """`decode` of each."""
         return [self.decode(ids, skip_special_tokens) for ids in sequences]
 
     async def async_decode_batch(
         self, sequences: Iterable[Sequence[int]], skip_special_tokens: bool = True
     ) -> list[str]:
+        """`decode_batch` in a thread."""
         import asyncio
 
         return await asyncio.to_thread(self.decode_batch, sequences, skip_special_tokens)
@@ -349,18 +368,22 @@ class HFTokenizer:
     # ---- vocabulary ----
 
     def get_vocab(self, with_added_tokens: bool = True) -> dict[str, int]:
+        """Ids by token, as the file spells it ("Ġthe"). A dict of your own."""
         added = self._added if with_added_tokens else {}
         return self._vocab | {token["content"]: id for id, token in added.items()}
 
     def get_vocab_size(self, with_added_tokens: bool = True) -> int:
+        """How many tokens `get_vocab` has."""
         if not with_added_tokens:
             return len(self._vocab)
         return len(self._vocab.keys() | {token["content"] for token in self._added.values()})
 
     def token_to_id(self, token: str) -> int | None:
+        """The id of a token, as the file spells it; None: there is none."""
         return self._added_ids.get(token, self._vocab.get(token))
 
     def id_to_token(self, id: int) -> str | None:
+        """The token of an id, as the file spells it; None: there is none."""
         return self._spelled.get(id)
 
     @cached_property
@@ -422,6 +445,9 @@ class HFTokenizer:
         strategy: Strategy = "longest_first",
         direction: Direction = "right",
     ) -> None:
+        """Truncate from now on to max_length tokens, the template's included; what is cut off is in
+        `Encoding.overflowing`, in parts with `stride` tokens in common. ValueError: strategy or
+        direction is unknown, or there is no room for the stride."""
         if strategy not in _STRATEGIES.values():
             raise ValueError(
                 f"strategy: {strategy!r}: expected one of {list(_STRATEGIES.values())}"
@@ -438,11 +464,13 @@ class HFTokenizer:
         self._truncation = _truncation(self._document["truncation"])
 
     def no_truncation(self) -> None:
+        """End it."""
         self._truncation = None
         self._document["truncation"] = None
 
     @property
     def truncation(self) -> dict[str, Any] | None:
+        """The arguments of `enable_truncation`, or None."""
         return None if self._truncation is None else asdict(self._truncation)
 
     def enable_padding(
@@ -454,6 +482,8 @@ class HFTokenizer:
         length: int | None = None,
         pad_to_multiple_of: int | None = None,
     ) -> None:
+        """Pad from now on to `length` tokens (None: those of the batch's longest), rounded up to
+        `pad_to_multiple_of`. ValueError: direction is unknown."""
         self._padding = self._document["padding"] = {
             "strategy": "BatchLongest" if length is None else {"Fixed": length},
             "direction": _side(direction).capitalize(),
@@ -464,11 +494,13 @@ class HFTokenizer:
         }
 
     def no_padding(self) -> None:
+        """End it."""
         self._padding = None
         self._document["padding"] = None
 
     @property
     def padding(self) -> dict[str, Any] | None:
+        """The arguments of `enable_padding`, or None."""
         if self._padding is None:
             return None
         p = dict(self._padding)
@@ -503,6 +535,7 @@ class HFTokenizer:
 
     @property
     def model(self) -> Any:
+        """The model as an object of `tokenizers`, a copy."""
         return self._reference().model
 
     def _reference(self, *, parts_only: bool = False) -> Any:
@@ -602,18 +635,24 @@ def _truncation(json: Json | None) -> Truncation | None:
 
 def _sequences(one: Input, words: bool, at: int) -> list[Sequence[str]]:
     """The one or two sequences of an input, each a list of texts that are encoded alone."""
+    one = _listed(one)
     is_pair = (
         isinstance(one, (tuple, list)) and len(one) == 2 and not (words and isinstance(one[0], str))
     )
     several = cast(Sequence[Any], one if is_pair else [one])
     found: list[Sequence[str]] = []
     for sequence in several:
-        pieces = sequence if words else [sequence]
+        pieces = _listed(sequence) if words else [sequence]
         if isinstance(pieces, str) or not all(isinstance(piece, str) for piece in pieces):
             expected = "a list of words" if words else "a str, or a pair of them"
             raise TypeError(f"input {at}: expected {expected}, got {type(sequence).__name__}")
         found.append(pieces)
     return found
+
+
+def _listed(sequence: Any) -> Any:
+    """Also of an array of texts."""
+    return sequence.tolist() if isinstance(sequence, np.ndarray) else sequence
 
 
 def as_hf(tokenizer: Tokenizer) -> HFTokenizer:

@@ -82,6 +82,7 @@ class RingReader(PollingReader[TokenRange]):
 
     @property
     def rings(self) -> list[RingInfo]:
+        """The workers' rings; none after the reader was closed."""
         if self._reader.closed:
             return []
         return [RingInfo(*ring, self._reader.instance) for ring, _ in self._reader.rings()]

@@ -60,7 +60,8 @@ class Padded(NamedTuple):
     mask: npt.NDArray[np.uint8]
 
     def to_torch(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Both as tensors in the same memory; uint32 becomes int32."""
+        """Both as tensors in the same memory, shape (texts, length); uint32 becomes int32.
+        ImportError: torch is not installed."""
         return _tensor(self.ids), _tensor(self.mask)
 
 
@@ -112,7 +113,7 @@ class Batch:
 
     @property
     def lengths(self) -> npt.NDArray[np.int64]:
-        """Number of ids of each text."""
+        """Number of ids of each text: int64, shape (texts,)."""
         return np.diff(self.splits)
 
     def tolist(self) -> list[list[int]]:
@@ -128,7 +129,9 @@ class Batch:
         multiple_of: int | None = None,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Tensors in the same memory: `ids` and `splits`, or with padding `ids` and `mask` of rows
-        as by `padded`. uint32 becomes int32; ask for `dtype="int64"` where that is needed."""
+        as by `padded`. uint32 becomes int32; ask for `dtype="int64"` where that is needed.
+        ValueError: padding without pad_id, pad_id and others without padding, or as of `padded`;
+        ImportError: torch is not installed."""
         if padding is False:
             if pad_id is not None or side != "right" or multiple_of is not None:
                 raise ValueError("pad_id, side, multiple_of: nothing is padded: give padding")
@@ -146,10 +149,11 @@ class Batch:
         side: Side = "right",
         multiple_of: int | None = None,
     ) -> Padded:
-        """Rows of `length` ids (None: of the longest text), rounded up to `multiple_of`.
+        """Rows of `length` ids (None: of the longest text), rounded up to `multiple_of`, as arrays
+        of their own.
 
         Both are at most 2**31 - 1; mind the memory for the rows. side: where `pad_id` is put.
-        ValueError: a text has more ids than that.
+        ValueError: a text has more ids than that, or an argument is out of range.
         """
         check_side("side", side)
         check_number("pad_id", pad_id, int(np.iinfo(self.ids.dtype).max))
@@ -178,7 +182,8 @@ class Batch:
 
     def to_arrow(self) -> pyarrow.ListArray:
         """A column for Arrow, Parquet, `datasets`, Ray: lists of int32, or of int64 where the ids
-        are, in the same memory. ValueError: there are 2**31 ids or more."""
+        are, in the same memory. ValueError: there are 2**31 ids or more; ImportError: pyarrow is
+        not installed."""
         import pyarrow
 
         if len(self.ids) > LENGTH_MAX:

@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-from .batch import LENGTH_MAX
+from .batch import LENGTH_MAX, Side, check_side
 
 CONFIG = "tokenizer_config.json"
 SPECIAL_TOKENS = "special_tokens_map.json"
@@ -20,12 +20,15 @@ NAMES = tuple(f"{name}_token" for name in ("bos", "eos", "unk", "sep", "pad", "c
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """special: text of `bos_token`, `pad_token` and so on; templates: by name, "default" first."""
+    """special: text of `bos_token`, `pad_token` and so on; templates: by name, "default" first;
+    sides: where to truncate and to pad, None: it does not say."""
 
     folder: str
     special: dict[str, str]
     model_max_length: int | None
     templates: dict[str, str]
+    truncation_side: Side | None = None
+    padding_side: Side | None = None
 
     def template(self, asked: str | None, with_tools: bool) -> str:
         """`asked` is a name, or a template itself."""
@@ -111,4 +114,8 @@ def config_of(folder: str) -> Config:
     length = document.get("model_max_length")
     known = isinstance(length, int) and 0 < length <= LENGTH_MAX  # 10**30 stands for no limit
     templates = _templates(folder, path, document.get("chat_template"))
-    return Config(folder, special, length if known else None, templates)
+    truncation, padding = (
+        check_side(f"{path}: {name}", document.get(name))
+        for name in ("truncation_side", "padding_side")
+    )
+    return Config(folder, special, length if known else None, templates, truncation, padding)

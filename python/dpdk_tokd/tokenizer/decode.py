@@ -49,7 +49,8 @@ class DecodeStream:
         self._text = codecs.getincrementaldecoder("utf-8")("replace")
 
     def feed(self, ids: IdsLike) -> str:
-        """Text of `ids` up to the last whole character. ValueError for an unknown id."""
+        """Text of `ids` up to the last whole character. ids, ValueError: as of
+        `Tokenizer.decode`."""
         array = without(ids_for(ids), self._special)
         return self._text.decode(self._stream.feed(array, False))
 

@@ -172,12 +172,13 @@ class Tokenizer(libtok.Vocab):
 
         padding: False: a `Batch`, one array of all ids. Otherwise a `Padded`, rows of equal length:
         "longest": that of the longest text; a number: that many ids; True: the file's, else
-        "longest". padding_side, pad_to_multiple_of, pad_id: None: the file's, else right, not
-        rounded, the id of [PAD] or <pad>. Lengths are at most 2**31 - 1; mind the memory for the
-        rows.
+        "longest". padding_side, pad_to_multiple_of, pad_id: None: the file's, else those of
+        `tokenizer_config.json`, else right, not rounded, the id of [PAD] or <pad>. Lengths are at
+        most 2**31 - 1; mind the memory for the rows.
         threads: the most to use; None: one per available processor. Small batches use fewer. The
         ids do not depend on it.
-        A ValueError also names the text by its index.
+        Errors are those of `encode`; they name the text by its index. ValueError: there is no id to
+        pad with, a text is longer than its row, or an argument would be ignored.
         """
         if isinstance(texts, ONE_TEXT):
             raise TypeError("texts: expected a list of texts, got one text")
@@ -214,7 +215,7 @@ class Tokenizer(libtok.Vocab):
         return batch.padded(
             length,
             pad_id=self._pad_id() if pad_id is None else pad_id,
-            side=side or (file.side if file else "right"),
+            side=side or (file.side if file else self._config.padding_side or "right"),
             multiple_of=file.multiple_of
             if pad_to_multiple_of is None and file
             else pad_to_multiple_of,
@@ -254,7 +255,7 @@ class Tokenizer(libtok.Vocab):
 
         `for ids in tok.stream(chunks)` takes them from an iterable of texts, and `async for` from
         an asynchronous one; without chunks, give them to `Stream.feed`. Other arguments as those of
-        `encode`.
+        `encode`, and errors as of `Stream.feed`.
         """
         if isinstance(chunks, ONE_TEXT):
             raise TypeError("chunks: expected an iterable of texts, got one text")
@@ -274,7 +275,7 @@ class Tokenizer(libtok.Vocab):
     def __call__(self, text: Iterable[Text], **how: Any) -> Batch | Padded: ...
 
     def __call__(self, text: Text | Iterable[Text], **how: Any) -> Ids | Batch | Padded:
-        """`encode` of one text, `encode_batch` of several; arguments as theirs."""
+        """`encode` of one text, `encode_batch` of several; arguments and errors as theirs."""
         if isinstance(text, ONE_TEXT) or not isinstance(text, Iterable):
             ids: Ids = self.encode(text, **how)
             return ids
@@ -311,20 +312,29 @@ class Tokenizer(libtok.Vocab):
         **variables: Any,
     ) -> str: ...
 
+    @overload
     def apply_chat_template(
         self,
-        messages: Sequence[Message],
+        messages: Sequence[Sequence[Message]],
         *,
-        tools: Sequence[Mapping[str, Any]] | None = None,
-        documents: Sequence[Mapping[str, Any]] | None = None,
-        chat_template: str | None = None,
-        add_generation_prompt: bool = False,
-        continue_final_message: bool = False,
+        tokenize: Literal[True] = True,
+        **how: Any,
+    ) -> Batch: ...
+
+    @overload
+    def apply_chat_template(
+        self, messages: Sequence[Sequence[Message]], *, tokenize: Literal[False], **how: Any
+    ) -> list[str]: ...
+
+    def apply_chat_template(
+        self,
+        messages: Sequence[Message] | Sequence[Sequence[Message]],
+        *,
         tokenize: bool = True,
-        special_in_messages: Literal["allow", "reject"] = "allow",
-        **variables: Any,
-    ) -> Ids | str:
+        **how: Any,
+    ) -> Ids | str | Batch | list[str]:
         """Ids of a conversation, or with tokenize=False its text, as `transformers` makes them.
+        Of a list of conversations a `Batch`, or a list of texts.
 
         messages: dicts with "role" and "content". tools: JSON schemas. documents: dicts.
         chat_template: a template, or the name of one of the vocabulary's; None: "tool_use" if there
@@ -337,8 +347,33 @@ class Tokenizer(libtok.Vocab):
         token, which would become control tokens of the conversation.
         variables: more for the template, such as enable_thinking.
         ImportError: Jinja is not installed (`pip install dpdk-tokd[chat]`). ValueError: there is no
-        such template, it is wrong, or it refuses the messages.
+        such template, it is wrong, or it refuses the messages; of several conversations it names
+        the index.
         """
+        if not (messages and isinstance(messages[0], (list, tuple))):
+            text = self._conversation(cast("Sequence[Message]", messages), **how)
+            return self.encode(text, add_special_tokens=False) if tokenize else text
+        texts = []
+        for i, one in enumerate(messages):
+            try:
+                texts.append(self._conversation(cast("Sequence[Message]", one), **how))
+            except ValueError as error:
+                raise ValueError(f"conversation {i}: {error}") from error
+        return self.encode_batch(texts, add_special_tokens=False) if tokenize else texts
+
+    def _conversation(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        documents: Sequence[Mapping[str, Any]] | None = None,
+        chat_template: str | None = None,
+        add_generation_prompt: bool = False,
+        continue_final_message: bool = False,
+        special_in_messages: Literal["allow", "reject"] = "allow",
+        **variables: Any,
+    ) -> str:
+        """The text of one."""
         from . import chat
 
         given = {"messages": messages, "tools": tools, "documents": documents}
@@ -354,7 +389,7 @@ class Tokenizer(libtok.Vocab):
             raise ValueError(
                 f'special_in_messages: {special_in_messages!r}: expected "allow" or "reject"'
             )
-        text = chat.render(
+        return chat.render(
             self._config.template(chat_template, tools is not None),
             messages,
             {
@@ -366,22 +401,25 @@ class Tokenizer(libtok.Vocab):
             },
             continue_final_message=continue_final_message,
         )
-        return self.encode(text, add_special_tokens=False) if tokenize else text
 
     def decode(self, ids: IdsLike, *, skip_special_tokens: bool = False) -> str:
-        """Text of `ids`, with U+FFFD for parts of characters. ValueError for an unknown id."""
+        """Text of `ids`, with U+FFFD for parts of characters.
+
+        ids: a list, or an array of shape (n,), of any integer type. ValueError: an unknown id, or
+        what is no flat list of ids.
+        """
         return self.decode_bytes(ids, skip_special_tokens=skip_special_tokens).decode(
             "utf-8", "replace"
         )
 
     def decode_bytes(self, ids: IdsLike, *, skip_special_tokens: bool = False) -> bytes:
-        """Bytes of `ids`, perhaps with parts of characters. ValueError for an unknown id."""
+        """Bytes of `ids`, perhaps with parts of characters. Arguments and errors as of `decode`."""
         return self._decode(
             without(ids_for(ids), self._specials() if skip_special_tokens else None)
         )
 
     def decode_stream(self, *, skip_special_tokens: bool = False) -> DecodeStream:
-        """A new sequence of ids that will come in pieces."""
+        """A new sequence of ids that will come in pieces: see `DecodeStream`."""
         return DecodeStream(
             self._decode_stream(), self._specials() if skip_special_tokens else None
         )
@@ -446,13 +484,20 @@ class Tokenizer(libtok.Vocab):
         return self._config.model_max_length
 
     @property
+    def _model_truncation(self) -> tuple[int, bool]:
+        """For a file without truncation: ids (-1: any number), and whether the left ones go."""
+        most = self.model_max_length
+        return -1 if most is None else most, self._config.truncation_side == "left"
+
+    @property
     def template(self) -> Template:
         """The ids that `add_special_tokens` puts around a text."""
         return self._template
 
     @property
     def truncation(self) -> Truncation | None:
-        """The file's truncation, applied with `truncation=True`."""
+        """The file's truncation, applied with `truncation=True`. None: that one truncates to
+        `model_max_length`."""
         t = self._truncation
         return None if t is None else Truncation(t["max_length"], _side(t["left"]), t["stride"])
 
@@ -477,6 +522,7 @@ class Tokenizer(libtok.Vocab):
 
     @property
     def info(self) -> VocabInfo:
+        """Properties of the vocabulary, and its origin."""
         return self._info
 
     def __len__(self) -> int:

@@ -269,6 +269,28 @@ FIXTURE_TEST(refuse_streams_that_are_unknown)
 	expect_count(C_STREAMS_OPENED, 1);
 }
 
+/* As if the hash's secret were known. A bucket takes as many texts as may be open here. */
+FIXTURE_TEST(refuse_more_texts_in_one_bucket_than_chance_puts_there)
+{
+	struct request r;
+
+	fx->w.streams->key_mask = 0;
+	for (uint32_t i = 0; i < STREAMS; i++) {
+		r = data_request(i, 0, 0, "hello", 5, TOKD_F_LAST);
+		r.req.text_crc = crc32c_of("hello", 5);
+		ask(&r);
+		expect_count(C_STREAMS_DONE, i + 1);
+	}
+	drain();
+	r = data_request(99, 0, 0, "hello", 5, 0);
+	ask(&r);
+	expect_fail(TOKD_R_BUSY);
+	expect_count(C_DROP_TABLE_FULL, 1);
+	r = poll_request(3, 0, 0);
+	ask(&r);
+	assert_int_equal(expect_reply().rep.flags, TOKD_F_DONE);
+}
+
 FIXTURE_TEST(refuse_when_all_streams_are_open)
 {
 	struct request r;

@@ -290,19 +290,12 @@ TEST_WITH(ring_part_of_a_packet_sent_again_shorter_fails, setup_small_ring, tear
 	expect_fail(TOKD_R_LENGTH);
 }
 
-TEST_WITH(ring_full_abort_waits_for_room, setup_small_ring, teardown)
+static void
+fill_to_the_last_byte(void)
 {
 	struct tokd_ring *r = &fx->w.ring;
-	struct text_ids *got = calloc(1, sizeof(*got));
-	struct request q = data_request(900, 0, 0, "hello", 5, 0);
-	uint64_t s = 0;
 
-	make_text(text, sizeof(text), 1);
-	send_request(&q);
-	run();
-	reader_join(0);
-	/* Down to the last byte. */
-	while (feed_one(s, 700))
+	for (uint64_t s = 0; feed_one(s, 700);)
 		s++;
 	while (r->head + 64 <= r->limit && tokd_ring_reserve(r, 64) != TOKD_RING_FULL) {
 		uint64_t pos = tokd_ring_reserve(r, 64);
@@ -310,6 +303,19 @@ TEST_WITH(ring_full_abort_waits_for_room, setup_small_ring, teardown)
 		*tokd_ring_at(r, pos) = (struct tokd_rec){.flags = TOKD_REC_FIRST | TOKD_REC_LAST};
 		tokd_ring_publish(r, pos);
 	}
+}
+
+TEST_WITH(ring_full_abort_waits_for_room, setup_small_ring, teardown)
+{
+	struct tokd_ring *r = &fx->w.ring;
+	struct text_ids *got = calloc(1, sizeof(*got));
+	struct request q = data_request(900, 0, 0, "hello", 5, 0);
+
+	make_text(text, sizeof(text), 1);
+	send_request(&q);
+	run();
+	reader_join(0);
+	fill_to_the_last_byte();
 	q = data_request(900, 1, 99, "hello", 5, 0);
 	fx->read_pos = r->head;
 	send_request(&q);
@@ -338,4 +344,32 @@ TEST_WITH(ring_full_abort_waits_for_room, setup_small_ring, teardown)
 	}
 	assert_int_equal(got->aborts, 1);
 	free(got);
+}
+
+/* They keep their places in the table until their ABORT is in the ring: others are refused. */
+TEST_WITH(ring_full_of_texts_that_failed, setup_small_ring, teardown)
+{
+	struct request q;
+	uint32_t n_open;
+
+	make_text(text, sizeof(text), 1);
+	reader_join(0);
+	fill_to_the_last_byte();
+	drain();
+	n_open = tokd_worker_open_streams(&fx->w);
+	for (uint64_t s = 1000; s < 1000 + 2 * STREAMS; s++) {
+		q = data_request(s, 0, 99, "hello", 5, TOKD_F_FIRST);
+		send_request(&q);
+		run();
+		drain();
+	}
+	assert_in_range(fx->w.counter[C_STREAMS_FAILED], STREAMS / 2, STREAMS + 1);
+	expect_count(C_DROP_TABLE_FULL, 2 * STREAMS - fx->w.counter[C_STREAMS_FAILED]);
+	atomic_store(&fx->cursor[0], fx->w.ring.head);
+	tokd_housekeeping(&fx->w, fx->w.t_burst);
+	q = data_request(2000, 0, 0, "hello", 5, TOKD_F_FIRST);
+	send_request(&q);
+	run();
+	expect_nothing();
+	assert_int_equal(tokd_worker_open_streams(&fx->w), n_open + 1);
 }

@@ -110,31 +110,8 @@ FIXTURE_TEST(text_port_takes_several_segments)
 
 TEST_WITH(text_port_refuses_what_is_too_long_or_no_text, setup_small_ring, teardown)
 {
-	static uint8_t text[JUMBO_TEXT];
-	static char many[100000];
-	const uint32_t most = (SMALL_RING_BYTES / 2 - sizeof(struct tokd_rec)) / 12;
-	char line[1000], want[200];
+	char line[1000];
 
-	memset(text, 'a', sizeof(text)); /* three ids a byte at worst: more than half of the ring */
-	put(text_frame(text, sizeof(text)));
-	run();
-	answers(line, sizeof(line));
-	/* A record of the ring is at most half of it, and has a header. */
-	snprintf(want, sizeof(want),
-		"error: text too long: %u bytes, at most %u by --ring-size: shorten it, or raise "
-		"the option\n",
-		JUMBO_TEXT, most);
-	assert_string_equal(line, want);
-	expect_count(C_DROP_TOO_LONG, 1);
-	put(text_frame(text, most + 1));
-	run();
-	answers(line, sizeof(line));
-	assert_memory_equal(line, "error: text too long", 20);
-	put(text_frame(text, most));
-	run();
-	answers(many, sizeof(many));
-	expect_ids_of(many, text, most);
-	expect_count(C_DROP_TOO_LONG, 2);
 	fx->opt.max_text = 5;
 	put(text_frame("sixsix", 6));
 	run();
@@ -142,18 +119,98 @@ TEST_WITH(text_port_refuses_what_is_too_long_or_no_text, setup_small_ring, teard
 	assert_string_equal(line,
 		"error: text too long: 6 bytes, at most 5 by --max-text: shorten it, or raise the "
 		"option\n");
+	expect_count(C_DROP_TOO_LONG, 1);
+	expect_count(C_RECORDS, 0);
 	fx->opt.strict_utf8 = true;
 	put(text_frame("\xff", 1));
 	run();
 	answers(line, sizeof(line));
 	assert_memory_equal(line, "error: not UTF-8", 16);
 	expect_count(C_DROP_TEXT, 1);
+	expect_count(C_RECORDS, 1); /* ABORT */
 	atomic_store(&fx->stop, TOKD_DRAIN);
 	put(text_frame("late", 4));
 	run();
-	expect_nothing();
+	answers(line, sizeof(line));
+	assert_string_equal(line, "error: dpdk-tokd is shutting down\n");
 	expect_count(C_DROP_SHUTDOWN, 1);
 	expect_count(C_RECORDS, 1);
+	expect_count(C_TEXT_PORT, 0);
+}
+
+/* Its worst case, three ids a byte, exceeds the ring: it is fed in pieces. */
+TEST_WITH(text_port_takes_more_than_the_ring_at_once, setup_small_ring, teardown)
+{
+	static uint8_t text[JUMBO_TEXT];
+	static char line[100000];
+
+	memset(text, 'a', sizeof(text));
+	put(text_frame(text, sizeof(text)));
+	run();
+	answers(line, sizeof(line));
+	expect_ids_of(line, text, sizeof(text));
+	expect_count(C_TEXT_PORT, 1);
+}
+
+/* In turns of the loop, not in time, as for other texts: one piece of new text, and one that waits.
+ */
+FIXTURE_TEST(text_port_gives_way_when_a_turn_is_used_up)
+{
+	static uint8_t text[JUMBO_TEXT];
+	static char line[100000];
+	uint64_t before = 0;
+
+	fx->w.feed_ticks = 1;
+	make_text(text, sizeof(text), 7);
+	put(text_frame(text, sizeof(text)));
+	for (uint32_t i = 0; i < 3; i++)
+		put(text_frame("hello", 5));
+	for (uint32_t turn = 0; turn < 4; turn++) {
+		tokd_worker_turn(&fx->w);
+		assert_in_range(fx->w.counter[C_TEXT_BYTES] - before, 1, 2 * 2048);
+		before = fx->w.counter[C_TEXT_BYTES];
+	}
+	assert_true(before < sizeof(text));
+	assert_true(answers(line, sizeof(line)) > 0); /* of short ones */
+	*(strchr(line, '\n') + 1) = '\0';
+	expect_ids_of(line, "hello", 5);
+	run();
+	answers(line, sizeof(line));
+	for (uint32_t i = 0; i <= 3; i++) {
+		fx->read_pos = 0;
+		expect_text(i, i == 0 ? (const void *)text : "hello", i == 0 ? sizeof(text) : 5);
+	}
+	expect_count(C_TEXT_PORT, 4);
+	assert_true(fx->w.counter[C_FEED_DEFERRED] >= 4);
+}
+
+/* A text whose packet cannot be held until its turn is refused, not forgotten. */
+FIXTURE_TEST(text_port_refuses_what_cannot_wait)
+{
+	char line[1000];
+
+	fx->w.feed_ticks = 0;
+	fx->w.held_max = 0;
+	put(text_frame("hello", 5));
+	run();
+	answers(line, sizeof(line));
+	assert_memory_equal(line, "error: too many texts at once", 29);
+	expect_count(C_DROP_HELD, 1);
+	assert_int_equal(tokd_worker_open_streams(&fx->w), 0);
+}
+
+/* In text: a packet of the protocol would say nothing to its sender. */
+FIXTURE_TEST(text_port_says_that_it_stops_to_a_text_that_waits)
+{
+	char line[1000];
+
+	fx->w.feed_ticks = 0;
+	put(text_frame("hello", 5));
+	tokd_worker_turn(&fx->w);
+	expect_nothing();
+	tokd_shutdown(&fx->w);
+	answers(line, sizeof(line));
+	assert_string_equal(line, "error: dpdk-tokd is shutting down\n");
 }
 
 FIXTURE_TEST(text_port_says_why_a_text_is_refused)

@@ -68,9 +68,6 @@ EXTERNAL = {
     "per_lcore__lcore_id": "which of a pool's caches is this lcore's",
     "__rte_panic": "a pool of a kind that DPDK does not know: memory is overwritten, all ends",
     "rte_pktmbuf_free_bulk": "back to the pools, as by rte_pktmbuf_free, which is inline",
-    "rte_hash_add_key_data": "made with all entries and no flags: takes a free one, and no lock",
-    "rte_hash_del_key": "the same; gives it back",
-    "rte_hash_lookup_data": "the same; reads",
     "rte_ipv4_frag_reassemble_packet": "a table made whole at start; mbufs are chained, not copied",
     "rte_ipv6_frag_reassemble_packet": "the same",
     "rte_ip_frag_free_death_row": "mbufs of incomplete datagrams, back to their pools",
@@ -178,9 +175,6 @@ BY_POINTER = {
     ),
 }
 
-# In our object code, and called by what EXTERNAL lists: part of the hot path.
-CALLBACKS = {"rte_jhash": "by rte_hash, of a text's key"}
-
 # All other functions of ours whose address is taken anywhere. Patterns.
 NOT_HOT = {
     r"tok_offsets_\w+|read_(text|nfc|spm|metaspace)": "where ids come from, a pass of its own",
@@ -206,12 +200,11 @@ class Rules:
     roots: tuple[str, ...] = ROOTS
     external: dict[str, str] = field(default_factory=lambda: COMPILER | EXTERNAL)
     by_pointer: dict[str, ByPointer] = field(default_factory=lambda: BY_POINTER)
-    callbacks: dict[str, str] = field(default_factory=lambda: CALLBACKS)
     not_hot: dict[str, str] = field(default_factory=lambda: NOT_HOT)
 
     def pointed_to(self) -> set[str]:
-        """Functions of ours that the hot path calls, or has called, through pointers."""
-        return {name for one in self.by_pointer.values() for name in one.ours} | set(self.callbacks)
+        """Functions of ours that the hot path calls through pointers."""
+        return {name for one in self.by_pointer.values() for name in one.ours}
 
     def reach(self, graph: CallGraph) -> dict[Node, Edge | None]:
         return graph.reach([*self.roots, *sorted(self.pointed_to())])

@@ -66,7 +66,7 @@ def test_the_hot_path_is_reached(graph: CallGraph) -> None:
     stages = "net_ether net_ipv4 net_ipv6 net_udp stream_rx stream_feed tx_flush housekeeping"
     assert {f"tokd_{stage}" for stage in stages.split()} <= names
     assert {"tok_encode_whole", "tok_bpe_push", "tok_bpe_release", "tok_pretok_feed"} <= names
-    assert {"rte_hash_lookup_data", "rte_eth_fp_ops", "rte_mempool_ops_table"} <= names
+    assert {"rte_eth_fp_ops", "rte_mempool_ops_table"} <= names
 
 
 def test_set_up_would_be_found(graph: CallGraph) -> None:
@@ -101,7 +101,7 @@ int clock_gettime(int, void *) __attribute__((cold));
 #define APART static __attribute__((noinline))
 int feed(int n, int *p, int (*given)(int));
 """
-FEED_ALONE = Rules(("feed",), by_pointer={}, callbacks={})
+FEED_ALONE = Rules(("feed",), by_pointer={})
 FEED = "int feed(int n, int *p, int (*given)(int)) "
 
 # What is found, and in which code. GCC's names of parts are allowed for: helper.constprop.0.
@@ -245,7 +245,6 @@ def test_a_function_that_a_pointer_may_call_is_on_a_list(checked: Callable[..., 
     )
     assert checked(text) == ["set_up -> grow: its address is taken, on no list"]
     assert checked(text, rules=replace(FEED_ALONE, not_hot={"grow": "a test"})) == []
-    assert checked(text, rules=replace(FEED_ALONE, callbacks={"grow": "a test"})) == []
 
 
 def test_all_that_is_reached_has_a_way_to_it(graph: CallGraph) -> None:

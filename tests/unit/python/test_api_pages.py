@@ -2,10 +2,13 @@
 """The page that tools/gen/api builds has every public name, and its examples are true."""
 
 import doctest
+import inspect
 import re
 from pathlib import Path
+from types import FunctionType
 
 import dpdk_tokd
+import dpdk_tokd.hf
 
 PAGE = Path(__file__).parents[3] / "doc/api/index.rst"
 
@@ -16,7 +19,18 @@ def test_every_public_name_is_on_the_page() -> None:
 
 
 def test_every_public_name_has_a_docstring() -> None:
-    assert [name for name in dpdk_tokd.__all__ if not getattr(dpdk_tokd, name).__doc__] == []
+    """And each method and property that its class defines."""
+
+    def undocumented(kind: type) -> list[str]:
+        members = {name: m for name, m in vars(kind).items() if not name.startswith("_")}
+        calls = (FunctionType, classmethod, property)  # fields are in the text of the class
+        return [name for name, m in members.items() if isinstance(m, calls) and not m.__doc__]
+
+    public = {name: getattr(dpdk_tokd, name) for name in dpdk_tokd.__all__}
+    public |= {f"hf.{name}": getattr(dpdk_tokd.hf, name) for name in dpdk_tokd.hf.__all__}
+    assert [name for name, o in public.items() if not inspect.getdoc(o)] == []
+    classes = {name: o for name, o in public.items() if inspect.isclass(o)}
+    assert {n: found for n, o in classes.items() if (found := undocumented(o))} == {}
 
 
 def test_the_examples_are_true(gpt2_file: Path, monkeypatch) -> None:

@@ -6,10 +6,12 @@ Parquet and Arrow are the matter of tests/ecosystem/test_bulk.py.
 
 from __future__ import annotations
 
+import fcntl
 import gzip
 import json
 import os
 import pty
+import random
 import re
 import signal
 import struct
@@ -22,6 +24,7 @@ import dpdk_tokd
 import numpy as np
 import pytest
 from dpdk_tokd import bulk
+from dpdk_tokd._native import libtok
 from dpdk_tokd.bulk import run, sinks, sources
 from samples import TEXTS, documents
 
@@ -133,6 +136,45 @@ def test_many_ids_are_int32(tmp_path):
     assert ids.tolist() == tok.encode("a w65999").tolist()
 
 
+# ---- JSON ----
+
+LINES = [
+    b'{"text": "a", "n": [1, -2.5e3, {"b": null}], "text2": true}',
+    '{"text": "naïve 😀 \\u00e9\\ud83d\\ude00 \\n\\t\\"\\\\/"}'.encode(),
+    b' {"text" : "" } \r',
+    b'{"text": "first", "text": "last"}',
+    b'{"text": "a\\u0000b"}',
+    b'{"text": "a", "text\\u0000": "b"}',
+    b'{"text": "a", "n": 123456789012345678901234567890, "m": NaN}',
+    b'\xef\xbb\xbf{"text": "a"}',
+    b'{"text": "a", "deep": ' + b"[" * 200 + b"]" * 200 + b"}",
+]
+
+
+def test_lines_are_read_as_python_reads_them(tmp_path):
+    """Also where libtok's parser leaves a line to Python's."""
+    blank = [b"", b" \t\v\f"]
+    (tmp_path / "in.jsonl").write_bytes(b"\n".join([*blank, *LINES, *blank]))
+    source = sources.Source(None, "text", None)
+    blocks = source.blocks([str(tmp_path / "in.jsonl")], sources.Position(0, 0))
+    texts = [text for block in blocks for text in sources.texts_of(block, source)]
+    got = [text if isinstance(text, str) else text.decode() for text in texts]
+    assert got == [json.loads(line)["text"] for line in LINES]
+
+
+def test_libtok_takes_no_line_that_python_reads_otherwise():
+    rng, taken = random.Random(1), 0
+    for _ in range(20_000):
+        line = bytearray(rng.choice(LINES[:3]))
+        for _ in range(rng.randrange(3)):
+            at = rng.randrange(len(line))
+            line[at : at + rng.randrange(3)] = rng.choices(rng.choice(LINES), k=rng.randrange(3))
+        for found in libtok.json_lines(bytes(line).replace(b"\n", b""), "text"):
+            taken += found is not None
+            assert found is None or json.loads(line)["text"].encode() == found
+    assert taken > 5000
+
+
 # ---- killed and resumed ----
 
 
@@ -157,14 +199,14 @@ sys.exit(cli.main(sys.argv[1:]))
 
 @pytest.mark.slow
 def test_killed_at_any_time_and_run_again_gives_the_same_files(gpt2_file, tmp_path, texts):
-    """Or interrupted from the keyboard."""
+    """Or interrupted from the keyboard; with one thread or two."""
     source = json_lines(tmp_path / "in.jsonl", texts * 20)
-    arguments = ["encode", str(gpt2_file), source, "--append-eos", EOS, "-j", "2", "-o"]
+    arguments = ["encode", str(gpt2_file), source, "--append-eos", EOS, "-o"]
     program = [sys.executable, "-c", SLOW, *arguments]
     subprocess.run([*program, tmp_path / "whole"], check=True)
     at, kills = 0.2, 0
     while True:
-        process = subprocess.Popen([*program, tmp_path / "cut"])
+        process = subprocess.Popen([*program, tmp_path / "cut", "-j", str(1 + kills // 2 % 2)])
         try:
             assert process.wait(at) == 0
             break
@@ -203,6 +245,28 @@ def test_interrupted_at_each_step_of_the_end_it_finishes(
     same_files(tmp_path / "cut", tmp_path / "whole")
 
 
+def test_a_full_disk_ends_a_run_that_continues_later(gpt2_file, tmp_path, texts):
+    """A limit of the files' size, in place of the disk's."""
+    source = json_lines(tmp_path / "in.jsonl", texts)
+    subprocess.run(command(gpt2_file, source, "-o", tmp_path / "whole"), check=True, timeout=60)
+    program = command(gpt2_file, source, "-o", tmp_path / "cut")
+    limited = ["prlimit", "--fsize=20000", *program]
+    p = subprocess.run(limited, capture_output=True, text=True, check=False, timeout=60)
+    assert p.returncode == 1
+    assert "cut: File too large: once that is mended, the same command continues\n" in p.stderr
+    subprocess.run(program, check=True, timeout=60)
+    same_files(tmp_path / "cut", tmp_path / "whole")
+
+
+def test_two_processes_do_not_write_the_same_output(gpt2_file, tmp_path):
+    (tmp_path / "in.txt").write_text("Hello")
+    with (tmp_path / "out.bin.part").open("wb") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(bulk.BulkError, match=r"out\.bin\.part: another process writes it"):
+            bulk.encode_files(str(gpt2_file), [tmp_path / "in.txt"], tmp_path / "out")
+    assert bulk.encode_files(str(gpt2_file), [tmp_path / "in.txt"], tmp_path / "out").done
+
+
 def test_other_options_do_not_continue_a_run(gpt2_file, tmp_path, texts):
     source = json_lines(tmp_path / "in.jsonl", texts)
     bulk.encode_files(str(gpt2_file), [source], tmp_path / "out")
@@ -217,6 +281,8 @@ def test_progress_is_shown_on_a_terminal(gpt2_file, tmp_path):
     subprocess.run(program, stderr=theirs, check=True, timeout=60)
     shown = os.read(ours, 1000).decode()
     assert re.search(r"1 documents, 0 of 0 MB, [\d.]+ MB/s, [\d.]+ M ids/s, \d+ s\r?\n$", shown)
+    subprocess.run(program, stderr=theirs, check=True, timeout=60)
+    assert os.read(ours, 1000).decode().startswith(f"dpdk_tokd: {tmp_path}/out: complete; remove")
 
 
 # ---- errors ----
@@ -250,6 +316,9 @@ def test_the_command_says_what_is_wrong_in_one_line(gpt2_file, tmp_path):
         ([tmp_path / "in.txt", "--append-eos", "</s>"], 1, "'</s>' is no token of"),
         ([tmp_path / "in.txt", "--append-eos", "50257"], 1, "ids are below 50257"),
         ([tmp_path / "in.txt", "--separator", ""], 1, "separator: empty"),
+        ([tmp_path / "in.txt", "--separator", r"\ud800"], 1, "surrogates not allowed: give whole"),
+        ([tmp_path / "in.txt", "--separator", r"\u"], 2, r"truncated \uXXXX escape; \\ is a"),
+        ([tmp_path / "in.txt", "--separator", "x", "--from", "json"], 1, "is for files of text"),
         ([tmp_path / "in.txt", "--jobs", "0"], 2, "expected a number from 1 to 1024"),
         ([tmp_path / "in.txt"], 0, ""),
     ):
@@ -257,3 +326,19 @@ def test_the_command_says_what_is_wrong_in_one_line(gpt2_file, tmp_path):
         p = subprocess.run(program, capture_output=True, text=True, check=False, timeout=60)
         assert (p.returncode, p.stdout) == (code, "") and message in p.stderr, p.stderr
         assert code == 2 or p.stderr.count("\n") == (code != 0), p.stderr
+
+
+@pytest.mark.parametrize(
+    ("out", "message"),
+    [
+        ("", "output '': no name: give FOLDER/NAME"),
+        ("none/out", "output none/out: none is no folder: make it"),
+        ("in", "in.bin: output in would replace it"),
+    ],
+)
+def test_an_output_that_cannot_be_is_refused(gpt2_file, tmp_path, monkeypatch, out, message):
+    monkeypatch.chdir(tmp_path)
+    Path("in.bin").write_text("Hello")
+    with pytest.raises(bulk.BulkError, match=re.escape(message)):
+        bulk.encode_files(str(gpt2_file), ["in.bin"], out)
+    assert [p.name for p in tmp_path.iterdir()] == ["in.bin"]

@@ -67,6 +67,19 @@ def test_a_conversation_becomes_text_and_ids(tok) -> None:
     assert got == "three"
 
 
+def test_several_conversations_become_a_batch(tok) -> None:
+    said = [SAY, [*SAY, {"role": "assistant", "content": "three"}]]
+    texts = [tok.apply_chat_template(one, tokenize=False) for one in said]
+    assert tok.apply_chat_template(said, tokenize=False) == texts
+    assert tok.apply_chat_template(said).tolist() == tok.encode_batch(texts).tolist()
+    with pytest.raises(ValueError, match="^conversation 1: messages: none"):
+        tok.apply_chat_template([SAY, []])
+    with pytest.raises(ValueError, match=r"^conversation 1: messages\[0\] contains the special"):
+        tok.apply_chat_template(
+            [SAY, [{"role": "user", "content": "<|endoftext|>"}]], special_in_messages="reject"
+        )
+
+
 def test_what_templates_use(tok) -> None:
     def shown(template: str, **variables: object) -> str:
         return tok.apply_chat_template(SAY, chat_template=template, tokenize=False, **variables)

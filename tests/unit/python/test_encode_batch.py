@@ -118,10 +118,30 @@ def test_what_the_file_says_is_done_where_it_is_asked_for(bert, saying):
     assert got.ids.tolist() == [[AA] * 6 + [B, C]]
     assert got.mask.tolist() == [[0] * 6 + [1, 1]]
     assert bert.truncation is None and bert.padding is None
-    with pytest.raises(ValueError, match="does not say to how many"):
+    with pytest.raises(
+        ValueError, match=r"nor a tokenizer_config\.json beside it says to how many"
+    ):
         bert.encode("a", truncation=True)
     with pytest.raises(ValueError, match="OnlySecond"):
         saying(truncation=truncation | {"strategy": "OnlySecond"}).encode("a", truncation=True)
+
+
+def test_else_what_the_configuration_beside_it_says(saying, tmp_path):
+    config = {"model_max_length": 2, "truncation_side": "left", "padding_side": "left"}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    tok = saying()
+    assert tok.truncation is None
+    assert tok("a b c").tolist() == [A, B, C]
+    for most in (True, 2):
+        assert tok("a b c", truncation=most).tolist() == [B, C]
+        assert tok("a b c", truncation_side="right", truncation=most).tolist() == [A, B]
+        assert tok(["a b c"], truncation=most).tolist() == [[B, C]]
+    assert tok(["a", "b c"], padding=True, pad_id=PAD).ids.tolist() == [[PAD, A], [B, C]]
+    truncation = {"direction": "Right", "max_length": 1, "strategy": "LongestFirst", "stride": 0}
+    assert saying(truncation=truncation)("a b c", truncation=True).tolist() == [A]
+    (tmp_path / "tokenizer_config.json").write_text('{"truncation_side": "up"}')
+    with pytest.raises(ValueError, match=r"tokenizer_config\.json: truncation_side: 'up'"):
+        saying()("a", truncation=2)
 
 
 def test_a_batch_is_one_array_and_views_of_it(bert):

@@ -256,6 +256,23 @@ def test_nothing_leaks(gpt2, strict):
     assert max(abs(a - b) for a, b in zip(after, references, strict=True)) < 20
 
 
+def test_memory_does_not_grow_with_the_words_seen(gpt2):
+    """Half a million words, none seen before: to keep them would take 16 MB at least."""
+    rng, n = np.random.default_rng(1), 100_000
+
+    def encode_new_words() -> None:
+        letters = rng.integers(ord("a"), ord("z") + 1, n, np.uint8)
+        letters[rng.integers(0, n, n // 10)] = ord(" ")
+        gpt2.encode(letters)
+
+    encode_new_words()
+    before = memory()
+    for _ in range(50):
+        encode_new_words()
+    addresses, resident = (now - then for now, then in zip(memory(), before, strict=True))
+    assert addresses < 4_000 and resident < 4_000
+
+
 def test_threads_encode_with_one_tokenizer(gpt2):
     """Short texts with the GIL, long ones without, batches and streams, all at once."""
     text = documents()

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What texts made to be dear cost, whole and in packets: bench_cuts [-b BYTES] [-t TEXT] VOCABULARY
- * ... For each text and size of packets: nanoseconds a byte of the fastest of five passes, and the
- * longest call in microseconds, of each call its fastest of the passes: what a busy machine adds to
- * some call of every pass does not count. Passes begin with nothing learned; the time is the
- * thread's own. Single bytes are of an eighth of the text.
+ * What texts made to be dear cost, whole and in packets:
+ *
+ *     bench_cuts [-b BYTES] [-t TEXT] VOCABULARY ...
+ *
+ * For each text and size of packets: nanoseconds a byte of the fastest of five passes, then the
+ * longest call in microseconds. A call's time is its least of the passes, so that what a busy
+ * machine adds to one pass does not count. Passes begin with nothing learned; times are the
+ * thread's own. Packets of one byte are of an eighth of the text. -t: only the text of this number.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -247,15 +250,12 @@ measure(const struct tok_vocab *v, const char *vocabulary, uint32_t which, size_
 int
 main(int argc, char **argv)
 {
-	struct tok_load_opts opts = {0};
 	size_t n = 65536;
 	long only = -1;
 	int opt;
 
-	while ((opt = getopt(argc, argv, "a:b:t:")) != -1) {
-		if (opt == 'a')
-			opts.algo = optarg;
-		else if (opt == 'b')
+	while ((opt = getopt(argc, argv, "b:t:")) != -1) {
+		if (opt == 'b')
 			n = strtoull(optarg, NULL, 0);
 		else if (opt == 't')
 			only = strtol(optarg, NULL, 0);
@@ -267,7 +267,7 @@ main(int argc, char **argv)
 	for (; optind < argc; optind++) {
 		const char *slash = strrchr(argv[optind], '/');
 		struct tok_error err;
-		struct tok_vocab *v = tok_vocab_load(argv[optind], &opts, &err);
+		struct tok_vocab *v = tok_vocab_load(argv[optind], NULL, &err);
 
 		if (v == NULL) {
 			fprintf(stderr, "%s\n", err.text);

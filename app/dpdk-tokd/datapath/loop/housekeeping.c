@@ -73,7 +73,8 @@ tokd_shutdown(struct tokd_worker *w)
 
 	while ((s = TAILQ_FIRST(&w->streams->open)) != NULL) {
 		tokd_stream_fail(w, s, TOKD_R_SHUTDOWN);
-		tokd_reply_send(w, s, 0, 0, TOKD_R_SHUTDOWN);
+		tokd_stream_touch(w, s);
+		tokd_reply_flush(w);
 	}
 	tokd_tx_flush(w);
 	if (w->sink != NULL)

@@ -4,6 +4,7 @@
  * packet with ids carries the state; a packet without ids is sent only if there was none with ids.
  */
 #include "reply.h"
+#include "text_port.h"
 
 void
 tokd_reply_refuse(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
@@ -20,6 +21,11 @@ tokd_reply_refuse(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_r
 		.reason = reason,
 	};
 
+	if (unlikely(tokd_text_peer(w, peer))) {
+		tokd_text_refuse(w, peer, reason);
+		rte_pktmbuf_free(m);
+		return;
+	}
 	static_assert(sizeof(struct tokd_req) >= sizeof(struct tokd_rep), "no amplification");
 	rte_pktmbuf_free(m->next);
 	m->next = NULL;
@@ -130,6 +136,10 @@ static void
 reply_stream(struct tokd_worker *w, struct tokd_stream *s)
 {
 	s->touched = false;
+	if (unlikely(tokd_text_peer(w, &s->peer))) {
+		tokd_text_reply(w, s);
+		return;
+	}
 	if (s->state != TOKD_STREAM_FAILED && (s->flags & TOKD_F_IDS))
 		reply_ids(w, s);
 	s->flush = false;

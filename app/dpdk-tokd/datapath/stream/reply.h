@@ -46,6 +46,10 @@ bool tokd_reply_ids_available(
 bool tokd_reply_ids_recent(
 	const struct tokd_worker *w, const struct tokd_stream *s, uint32_t first);
 
+/* Copy ids [first, first + count), which must be available, to `dst`. */
+void tokd_reply_ids_copy(const struct tokd_worker *w, const struct tokd_stream *s, uint32_t first,
+	uint32_t count, uint32_t *dst);
+
 /* Append ids [first, first + count), which must be available, to packet m: zero-copy, or copied. */
 void tokd_reply_ids_put(struct tokd_worker *w, const struct tokd_stream *s, uint32_t first,
 	uint32_t count, struct rte_mbuf *m);

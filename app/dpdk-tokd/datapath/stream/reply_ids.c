@@ -53,10 +53,12 @@ tokd_reply_ids_recent(const struct tokd_worker *w, const struct tokd_stream *s, 
 	return pos < TOKD_REC_IN_SIDE && w->ring.head - pos <= (w->ring.mask + 1) / 2;
 }
 
-static void
-copy(const struct tokd_worker *w, const struct tokd_stream *s, uint32_t i, uint32_t first,
-	uint32_t count, void *dst)
+void
+tokd_reply_ids_copy(const struct tokd_worker *w, const struct tokd_stream *s, uint32_t first,
+	uint32_t count, uint32_t *dst)
 {
+	uint32_t i = find_rec(s, first);
+
 	while (count > 0) {
 		const struct tokd_stream_rec *rec = &s->rec[i++ % TOKD_STREAM_RECS];
 		uint32_t skip = first - rec->first;
@@ -67,7 +69,7 @@ copy(const struct tokd_worker *w, const struct tokd_stream *s, uint32_t i, uint3
 		else
 			rte_memcpy(dst, tokd_rec_ids(tokd_ring_at(&w->ring, rec->pos)) + skip,
 				n * sizeof(uint32_t));
-		dst = RTE_PTR_ADD(dst, n * sizeof(uint32_t));
+		dst += n;
 		first += n;
 		count -= n;
 	}
@@ -75,13 +77,13 @@ copy(const struct tokd_worker *w, const struct tokd_stream *s, uint32_t i, uint3
 
 /* As ids of 2 bytes. */
 static void
-copy_short(const struct tokd_worker *w, const struct tokd_stream *s, uint32_t i, uint32_t first,
-	uint32_t count, void *dst)
+copy_short(const struct tokd_worker *w, const struct tokd_stream *s, uint32_t first, uint32_t count,
+	void *dst)
 {
 	uint32_t ids[2 * TOKD_REPLY_IDS];
 	uint16_t *shorter = dst;
 
-	copy(w, s, i, first, count, ids);
+	tokd_reply_ids_copy(w, s, first, count, ids);
 	for (uint32_t k = 0; k < count; k++)
 		shorter[k] = (uint16_t)ids[k];
 }
@@ -126,18 +128,17 @@ void
 tokd_reply_ids_put(struct tokd_worker *w, const struct tokd_stream *s, uint32_t first,
 	uint32_t count, struct rte_mbuf *m)
 {
-	const uint32_t i = find_rec(s, first);
-
 	const uint16_t bytes = (uint16_t)(count * tokd_reply_id_bytes(s));
 
-	if (w->zc.pool != NULL && count >= w->zc.min && attach(w, s, i, first, count, m))
+	if (w->zc.pool != NULL && count >= w->zc.min &&
+		attach(w, s, find_rec(s, first), first, count, m))
 		return;
 	w->counter[C_REPLY_COPIED] += bytes;
 	/* tokd_worker_init() has checked the size of mbufs. */
 	if (s->flags & TOKD_F_SHORT)
-		copy_short(w, s, i, first, count, rte_pktmbuf_append(m, bytes));
+		copy_short(w, s, first, count, rte_pktmbuf_append(m, bytes));
 	else
-		copy(w, s, i, first, count, rte_pktmbuf_append(m, bytes));
+		tokd_reply_ids_copy(w, s, first, count, (void *)rte_pktmbuf_append(m, bytes));
 }
 
 bool

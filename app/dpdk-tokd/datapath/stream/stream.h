@@ -15,7 +15,6 @@
 #include <sys/queue.h>
 
 #include <rte_common.h>
-#include <rte_hash.h>
 
 #include <tok.h>
 #include <tokd/wire.h>
@@ -32,8 +31,8 @@ struct tokd_stream_key {
 	uint64_t stream_id;
 	uint32_t epoch;
 	uint32_t vocab; /* checksum */
-	uint16_t port;
-	uint16_t zero[3];
+	uint16_t port, our_port;
+	uint16_t zero[2];
 };
 static_assert(sizeof(struct tokd_stream_key) == 40, "hash key must not have padding");
 
@@ -67,11 +66,13 @@ struct tokd_stream {
 	TAILQ_ENTRY(tokd_stream) watch; /* while watched: in a bucket of the side store */
 	uint64_t watch_pos;		/* selects the bucket */
 	TAILQ_ENTRY(tokd_stream) later; /* while deferred */
+	LIST_ENTRY(tokd_stream) keyed;	/* not FREE: in a bucket of by_key */
 	LIST_ENTRY(tokd_stream) known;	/* OPEN, with a sink: in a bucket of by_serial */
 	struct tokd_stream_key key;
 	struct tokd_peer peer; /* of its latest packet */
 	uint8_t state;	       /* enum tokd_stream_state */
 	uint8_t reason;	       /* FAILED: enum tokd_reason */
+	uint8_t error;	       /* FAILED by the tokenizer: enum tok_error_code */
 	uint16_t flags;	    /* TOKD_F_IDS, _STREAM and _SHORT of its packets; SHORT if it can be */
 	bool touched;	    /* is in w->touched */
 	bool due;	    /* owes a reply at the end of the burst */
@@ -126,7 +127,9 @@ LIST_HEAD(tokd_stream_bucket, tokd_stream);
 
 /* Lists are ordered by t_active, the oldest first. */
 struct tokd_streams {
-	struct rte_hash *hash; /* struct tokd_stream_key to struct tokd_stream * */
+	/* Hashed by key, with a secret: clients choose keys. */
+	struct tokd_stream_bucket *by_key;
+	uint32_t key_secret, key_mask;
 	struct tokd_stream_list free;
 	struct tokd_stream_list open;
 	struct tokd_stream_list aborting; /* FAILED, ABORT record waits for space in the ring */
@@ -135,6 +138,7 @@ struct tokd_streams {
 	struct tokd_stream_list deferred; /* OPEN: the next packet is held for a later turn */
 	uint32_t n_awaited;
 	_Atomic uint32_t n_open;	     /* written by the worker, read by the control thread */
+	_Atomic uint32_t n_used;	     /* the same: not FREE */
 	uint64_t open_ticks, finished_ticks; /* time limits in TSC ticks */
 	uint32_t n; /* may be open; there is one more (tokd_stream_make_ready) */
 	struct tokd_stream *stream;
@@ -148,7 +152,7 @@ struct tokd_streams {
 struct tokd_stream *tokd_stream_find(struct tokd_worker *w, const struct tokd_stream_key *key);
 /* The OPEN stream with this serial, or NULL. Only if the worker has a sink. */
 struct tokd_stream *tokd_stream_of_serial(const struct tokd_streams *t, uint64_t serial);
-/* NULL if `n` streams are open. */
+/* NULL if `n` streams are open, none is free or evictable, or the key's bucket is full. */
 struct tokd_stream *tokd_stream_open(struct tokd_worker *w, const struct tokd_stream_key *key,
 	const struct tokd_vocab *vocab, uint16_t flags);
 /*
@@ -161,6 +165,8 @@ void tokd_stream_fail(struct tokd_worker *w, struct tokd_stream *s, enum tokd_re
 /* False while the ring is full. */
 bool tokd_stream_abort(struct tokd_worker *w, struct tokd_stream *s);
 void tokd_stream_release(struct tokd_worker *w, struct tokd_stream *s);
+/* Rule 9: the client has the ids below `ids_ack`. Ids never sent cannot be acknowledged. */
+void tokd_stream_ids_ack(struct tokd_worker *w, struct tokd_stream *s, uint32_t ids_ack);
 /* It gets a reply at the end of the burst, if it owes one. */
 void tokd_stream_touch(struct tokd_worker *w, struct tokd_stream *s);
 /* Restarts its time limit: moves it to the end of its list. */
@@ -169,6 +175,8 @@ void tokd_stream_renew(struct tokd_worker *w, struct tokd_stream *s);
 void tokd_stream_defer(struct tokd_worker *w, struct tokd_stream *s);
 
 /* stream_feed.c */
+#define TOKD_PIECE_MAX 2048u /* bytes of text fed at once, of one packet */
+
 enum tokd_feed {
 	TOKD_FED,	  /* next advanced; the stream may be DONE */
 	TOKD_NOT_FED,	  /* ring or reply window full: not acknowledged */

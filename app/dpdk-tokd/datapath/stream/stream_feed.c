@@ -24,8 +24,6 @@
  */
 #define ANSWER_SHIFT 2 /* ring size / 4 */
 
-#define PIECE_MAX 2048u /* bytes */
-
 /* Bytes to reserve for feeding n bytes. */
 static uint64_t
 worst_case(const struct tokd_stream *s, size_t n)
@@ -33,11 +31,11 @@ worst_case(const struct tokd_stream *s, size_t n)
 	return tokd_rec_bytes(tok_stream_bound(&s->tok, n));
 }
 
-/* The bytes, at most n and PIECE_MAX, that fit one reservation. */
+/* The bytes, at most n and TOKD_PIECE_MAX, that fit one reservation. */
 static uint32_t
 piece_of(const struct tokd_worker *w, const struct tokd_stream *s, uint32_t n)
 {
-	n = RTE_MIN(n, PIECE_MAX);
+	n = RTE_MIN(n, TOKD_PIECE_MAX);
 	while (n > 1 && worst_case(s, n) > tokd_ring_max(&w->ring))
 		n /= 2;
 	return n;
@@ -137,8 +135,10 @@ feed_piece(struct tokd_worker *w, struct tokd_stream *s, const uint8_t *text, ui
 	t = rte_rdtsc() - t;
 	s->tok_ticks += t;
 	w->fed_ticks += t;
-	if (unlikely(res.status != TOK_OK))
+	if (unlikely(res.status != TOK_OK)) {
+		s->error = (uint8_t)res.error;
 		return feed_failed(w, s, res.error == TOK_ERROR_UTF8 ? TOKD_R_UTF8 : TOKD_R_CARRY);
+	}
 
 	s->text_crc = crc;
 	s->text_end += n;

@@ -21,23 +21,6 @@ progress(const struct tokd_stream *s)
 	return (uint64_t)s->text_end + s->next + s->ids_ack;
 }
 
-/* Rule 9: `ids_ack` frees the reply window. Ids never sent cannot be acknowledged. */
-static void
-take_ids_ack(struct tokd_worker *w, struct tokd_stream *s, uint32_t ids_ack)
-{
-	if (ids_ack <= s->ids_ack || ids_ack > s->sent)
-		return;
-	s->ids_ack = ids_ack;
-	while (s->rec_tail != s->rec_head) {
-		const struct tokd_stream_rec *rec = &s->rec[s->rec_tail % TOKD_STREAM_RECS];
-
-		if (rec->first + rec->count > ids_ack)
-			break;
-		tokd_stream_rec_drop(w, rec);
-		s->rec_tail++;
-	}
-}
-
 /*
  * Validates a DATA packet without its stream (rule 3). TOKD_R_NONE: valid, and offset + length is
  * at most max_text.
@@ -154,9 +137,10 @@ data_for_open(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *m,
 
 	how = tokd_stream_feed(w, s, m, w->t_burst);
 	if (unlikely(how == TOKD_FEED_LATER)) {
-		hold(w, s, m, req->packet);
-		if (s->held_bits & 1)
+		if (hold(w, s, m, req->packet))
 			tokd_stream_defer(w, s);
+		else
+			s->due = true;
 		return;
 	}
 	rte_pktmbuf_free(m);
@@ -227,14 +211,14 @@ data(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
 	before = progress(s);
 	switch (s->state) {
 	case TOKD_STREAM_OPEN:
-		take_ids_ack(w, s, req->ids_ack);
+		tokd_stream_ids_ack(w, s, req->ids_ack);
 		data_for_open(w, s, m, req);
 		tokd_stream_touch(w, s); /* feeding may have flushed replies */
 		if (progress(s) != before)
 			tokd_stream_renew(w, s);
 		break;
 	case TOKD_STREAM_DONE:
-		take_ids_ack(w, s, req->ids_ack);
+		tokd_stream_ids_ack(w, s, req->ids_ack);
 		tokd_stream_renew(w, s);
 		data_for_done(w, s, m, req, peer);
 		break;
@@ -269,7 +253,7 @@ poll(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
 	tokd_stream_touch(w, s);
 	before = progress(s);
 	if (s->state != TOKD_STREAM_FAILED) {
-		take_ids_ack(w, s, req->ids_ack);
+		tokd_stream_ids_ack(w, s, req->ids_ack);
 		s->flush |= req->ids_end > s->sent; /* or an earlier POLL of this burst */
 	}
 	if (s->state == TOKD_STREAM_OPEN) {
@@ -337,7 +321,8 @@ tokd_stream_rx(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_peer
 		.stream_id = req.stream_id,
 		.epoch = req.epoch,
 		.vocab = vocab->checksum,
-		.port = peer->port};
+		.port = peer->port,
+		.our_port = peer->our_port};
 	if (req.type == TOKD_DATA)
 		data(w, m, &req, peer, &key, vocab);
 	else

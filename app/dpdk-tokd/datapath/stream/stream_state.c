@@ -1,19 +1,48 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Stream states and their lists. Streams move between lists; nothing is allocated. */
+#include <rte_jhash.h>
+
 #include "reply.h"
 #include "stream.h"
 #include "datapath/token_ring_write.h"
 
+/* Streams in one bucket. By chance none has so many: someone knows the secret. */
+#define BUCKET_MAX 16
+
+static struct tokd_stream_bucket *
+bucket_of_key(const struct tokd_streams *t, const struct tokd_stream_key *key)
+{
+	return &t->by_key[rte_jhash(key, sizeof(*key), t->key_secret) & t->key_mask];
+}
+
 struct tokd_stream *
 tokd_stream_find(struct tokd_worker *w, const struct tokd_stream_key *key)
 {
-	void *s;
+	struct tokd_stream *s;
 
-	return rte_hash_lookup_data(w->streams->hash, key, &s) >= 0 ? s : NULL;
+	LIST_FOREACH(s, bucket_of_key(w->streams, key), keyed)
+	{
+		if (memcmp(&s->key, key, sizeof(*key)) == 0)
+			break;
+	}
+	return s;
+}
+
+static bool
+is_full(const struct tokd_stream_bucket *bucket)
+{
+	const struct tokd_stream *s;
+	uint32_t n = 0;
+
+	LIST_FOREACH(s, bucket, keyed)
+	n++;
+	return n == BUCKET_MAX;
 }
 
 /* Bytes of a tokenizer stream that the first packet of a text writes: its state, a few of pos[]. */
 #define READY_BYTES 256
+/* Bytes of the next record. */
+#define READY_RECORD 1024
 
 /* Add a finished stream to the end of its list. */
 static void
@@ -46,7 +75,7 @@ find_evictable(const struct tokd_streams *t)
 }
 
 static struct tokd_stream_bucket *
-bucket_of(const struct tokd_streams *t, uint64_t serial)
+bucket_of_serial(const struct tokd_streams *t, uint64_t serial)
 {
 	return &t->by_serial[serial * t->serial_secret >> t->serial_shift];
 }
@@ -56,7 +85,7 @@ tokd_stream_of_serial(const struct tokd_streams *t, uint64_t serial)
 {
 	struct tokd_stream *s;
 
-	LIST_FOREACH(s, bucket_of(t, serial), known)
+	LIST_FOREACH(s, bucket_of_serial(t, serial), known)
 	{
 		if (s->serial == serial)
 			break;
@@ -66,11 +95,11 @@ tokd_stream_of_serial(const struct tokd_streams *t, uint64_t serial)
 
 /* One writer: a relaxed load and store suffice. */
 static void
-count_open(struct tokd_streams *t, int by)
+count(_Atomic uint32_t *n, int by)
 {
-	uint32_t n = atomic_load_explicit(&t->n_open, memory_order_relaxed);
+	const uint32_t was = atomic_load_explicit(n, memory_order_relaxed);
 
-	atomic_store_explicit(&t->n_open, n + (uint32_t)by, memory_order_relaxed);
+	atomic_store_explicit(n, was + (uint32_t)by, memory_order_relaxed);
 }
 
 void
@@ -93,7 +122,7 @@ close_open(struct tokd_streams *t, struct tokd_stream *s)
 	s->deferred = false;
 	if (s->known.le_prev != NULL)
 		LIST_REMOVE(s, known);
-	count_open(t, -1);
+	count(&t->n_open, -1);
 }
 
 void
@@ -102,7 +131,8 @@ tokd_stream_release(struct tokd_worker *w, struct tokd_stream *s)
 	struct tokd_streams *t = w->streams;
 
 	tokd_spill_forget(w, s);
-	rte_hash_del_key(t->hash, &s->key);
+	LIST_REMOVE(s, keyed);
+	count(&t->n_used, -1);
 	remove_finished(t, s);
 	s->state = TOKD_STREAM_FREE;
 	/* At the head: it is likely still in the cache. */
@@ -114,19 +144,21 @@ tokd_stream_open(struct tokd_worker *w, const struct tokd_stream_key *key,
 	const struct tokd_vocab *vocab, uint16_t flags)
 {
 	struct tokd_streams *t = w->streams;
+	struct tokd_stream_bucket *bucket = bucket_of_key(t, key);
 	struct tokd_stream *s = TAILQ_FIRST(&t->free);
 
-	if (unlikely(atomic_load_explicit(&t->n_open, memory_order_relaxed) == t->n))
+	if (unlikely(atomic_load_explicit(&t->n_open, memory_order_relaxed) == t->n ||
+		     is_full(bucket)))
 		return NULL;
 	if (unlikely(s == NULL)) { /* not the first of this turn */
 		s = find_evictable(t);
+		if (s == NULL)
+			return NULL; /* all others wait for the ring, with their ABORT */
 		/* It may owe a reply of this burst. */
 		if (s->touched)
 			tokd_reply_flush(w);
 		tokd_stream_release(w, s);
 	}
-	if (unlikely(rte_hash_add_key_data(t->hash, key, s) < 0))
-		return NULL;
 	TAILQ_REMOVE(&t->free, s, link);
 
 	/* Except the large arrays, which are written before they are read. */
@@ -143,10 +175,12 @@ tokd_stream_open(struct tokd_worker *w, const struct tokd_stream_key *key,
 	s->last = TOKD_NO_PACKET;
 	tok_stream_init(&s->tok, vocab->tok, vocab->cache, tokd_tok_flags(w->opt));
 
+	LIST_INSERT_HEAD(bucket, s, keyed);
 	TAILQ_INSERT_TAIL(&t->open, s, link);
 	if (w->sink != NULL)
-		LIST_INSERT_HEAD(bucket_of(t, s->serial), s, known);
-	count_open(t, 1);
+		LIST_INSERT_HEAD(bucket_of_serial(t, s->serial), s, known);
+	count(&t->n_open, 1);
+	count(&t->n_used, 1);
 	w->counter[C_STREAMS_OPENED]++;
 	return s;
 }
@@ -159,6 +193,8 @@ tokd_stream_make_ready(struct tokd_worker *w)
 
 	if (s == NULL) {
 		s = find_evictable(t);
+		if (s == NULL)
+			return;
 		tokd_stream_release(w, s);
 	}
 	for (size_t at = 0; at < offsetof(struct tokd_stream, held); at += RTE_CACHE_LINE_SIZE)
@@ -166,6 +202,8 @@ tokd_stream_make_ready(struct tokd_worker *w)
 	__builtin_prefetch(&s->rec[0], 1);
 	for (size_t at = 0; at < READY_BYTES; at += RTE_CACHE_LINE_SIZE)
 		__builtin_prefetch(RTE_PTR_ADD(&s->tok, at), 1);
+	for (size_t at = 0; at < READY_RECORD; at += RTE_CACHE_LINE_SIZE)
+		__builtin_prefetch(tokd_ring_at(&w->ring, w->ring.head + at), 1);
 }
 
 void
@@ -248,6 +286,22 @@ tokd_stream_renew(struct tokd_worker *w, struct tokd_stream *s)
 	} else {
 		remove_finished(t, s);
 		add_finished(t, s);
+	}
+}
+
+void
+tokd_stream_ids_ack(struct tokd_worker *w, struct tokd_stream *s, uint32_t ids_ack)
+{
+	if (ids_ack <= s->ids_ack || ids_ack > s->sent)
+		return;
+	s->ids_ack = ids_ack;
+	while (s->rec_tail != s->rec_head) {
+		const struct tokd_stream_rec *rec = &s->rec[s->rec_tail % TOKD_STREAM_RECS];
+
+		if (rec->first + rec->count > ids_ack)
+			break;
+		tokd_stream_rec_drop(w, rec);
+		s->rec_tail++;
 	}
 }
 

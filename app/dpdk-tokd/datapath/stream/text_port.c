@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <rte_cycles.h>
+/*
+ * The plain-text port. A datagram becomes the only DATA packet of a stream, and is fed, deferred,
+ * published and timed out like any other; what its sender hears is text.
+ */
+#include <crc32c.h>
 
-#include "stream.h"
+#include "reply.h"
 #include "text_port.h"
 #include "datapath/token_ring_write.h"
 
@@ -21,9 +25,6 @@ answer_line(struct tokd_worker *w, const struct tokd_peer *peer, const char *lin
 	memcpy(rte_pktmbuf_append(m, bytes), line, bytes);
 	tokd_net_send(w, m, peer);
 }
-
-#define ANSWER_ERROR(w, peer, text)                                                                \
-	answer_line(w, peer, "error: " text "\n", sizeof("error: " text))
 
 static uint16_t
 put_decimal(char *to, uint32_t v)
@@ -50,149 +51,146 @@ put_text(char *to, const char *text)
 }
 
 static void
-answer_error(struct tokd_worker *w, const struct tokd_peer *peer, enum tok_error_code error)
+answer_error(struct tokd_worker *w, const struct tokd_peer *peer, const char *error)
 {
 	char line[256];
 	uint16_t used = put_text(line, "error: ");
 
-	used += put_text(line + used, tok_error_code_text(error));
+	used += put_text(line + used, error);
 	line[used++] = '\n';
 	answer_line(w, peer, line, used);
 }
 
+void
+tokd_text_refuse(struct tokd_worker *w, const struct tokd_peer *peer, enum tokd_reason reason)
+{
+	static const char *const why[TOKD_R_MAX] = {
+		[TOKD_R_BUSY] = "too many texts at once, or the token ring is full: send it again",
+		[TOKD_R_UTF8] = "not UTF-8, and dpdk-tokd runs with --strict-utf8",
+		[TOKD_R_EXPIRED] = "the ids are no longer available: send the text again",
+		[TOKD_R_SHUTDOWN] = "dpdk-tokd is shutting down",
+		[TOKD_R_SINK] = "the GPU could not embed the ids: see dpdk-tokd's log",
+	};
+
+	answer_error(w, peer, why[reason] != NULL ? why[reason] : "dpdk-tokd refused the text");
+}
+
 static void
-answer_too_long(struct tokd_worker *w, const struct tokd_peer *peer, uint32_t bytes, uint32_t most,
-	const char *option)
+answer_too_long(struct tokd_worker *w, const struct tokd_peer *peer, uint32_t bytes)
 {
 	char line[128];
 	uint16_t used = put_text(line, "error: text too long: ");
 
 	used += put_decimal(line + used, bytes);
 	used += put_text(line + used, " bytes, at most ");
-	used += put_decimal(line + used, most);
-	used += put_text(line + used, " by ");
-	used += put_text(line + used, option);
-	used += put_text(line + used, ": shorten it, or raise the option\n");
+	used += put_decimal(line + used, w->opt->max_text);
+	used += put_text(line + used, " by --max-text: shorten it, or raise the option\n");
 	answer_line(w, peer, line, used);
-}
-
-/* The longest text, in bytes, whose worst case fits one record of the ring. */
-static uint32_t
-max_by_ring(const struct tokd_worker *w)
-{
-	return (uint32_t)RTE_MIN(UINT32_MAX, (tokd_ring_max(&w->ring) - sizeof(struct tokd_rec)) /
-						     sizeof(uint32_t) /
-						     tok_encode_bound(w->vocab[0].tok, 1, 0));
 }
 
 /* Ids separated by blanks, then a line feed, in as few datagrams as possible. */
 static void
-answer_ids(struct tokd_worker *w, const struct tokd_peer *peer, const uint32_t *ids, uint32_t n)
+answer_ids(struct tokd_worker *w, const struct tokd_stream *s)
 {
+	uint32_t ids[TOKD_REPLY_IDS], n;
 	char line[ANSWER_BYTES];
 	uint16_t used = 0;
 
-	for (uint32_t i = 0; i < n; i++) {
-		if (used + DECIMAL_MAX + 1u > sizeof(line)) {
-			answer_line(w, peer, line, used);
-			used = 0;
+	for (uint32_t first = 0; first < s->total; first += n) {
+		n = RTE_MIN(s->total - first, (uint32_t)TOKD_REPLY_IDS);
+		tokd_reply_ids_copy(w, s, first, n, ids);
+		for (uint32_t i = 0; i < n; i++) {
+			if (used + DECIMAL_MAX + 1u > sizeof(line)) {
+				answer_line(w, &s->peer, line, used);
+				used = 0;
+			}
+			used += put_decimal(line + used, ids[i]);
+			line[used++] = first + i + 1 < s->total ? ' ' : '\n';
 		}
-		used += put_decimal(line + used, ids[i]);
-		line[used++] = i + 1 < n ? ' ' : '\n';
 	}
-	if (n == 0)
+	if (s->total == 0)
 		line[used++] = '\n';
-	answer_line(w, peer, line, used);
-}
-
-static struct tok_result
-encode(struct tokd_worker *w, const struct rte_mbuf *m, uint32_t *ids, size_t room)
-{
-	struct tok_result all = {0}, one;
-
-	tok_stream_init(
-		&w->text_stream, w->vocab[0].tok, w->vocab[0].cache, tokd_tok_flags(w->opt));
-	for (; m != NULL; m = m->next) {
-		one = tok_stream_feed(&w->text_stream, rte_pktmbuf_mtod(m, const void *),
-			rte_pktmbuf_data_len(m), m->next == NULL, ids + all.produced,
-			room - all.produced);
-		all.status = one.status;
-		all.error = one.error;
-		all.consumed += one.consumed;
-		all.produced += one.produced;
-		if (one.status != TOK_OK)
-			break;
-	}
-	return all;
+	answer_line(w, &s->peer, line, used);
 }
 
 static void
-publish(struct tokd_worker *w, uint64_t pos, uint32_t count, uint32_t bytes, uint64_t tok_ticks)
+answer_failed(struct tokd_worker *w, const struct tokd_stream *s)
 {
-	struct tokd_rec *rec = tokd_ring_at(&w->ring, pos);
-	uint64_t took;
+	if (s->error == TOK_ERROR_NONE) {
+		tokd_text_refuse(w, &s->peer, s->reason);
+		return;
+	}
+	w->counter[C_DROP_TEXT]++;
+	if (s->error == TOK_ERROR_UTF8)
+		tokd_text_refuse(w, &s->peer, TOKD_R_UTF8);
+	else
+		answer_error(w, &s->peer, tok_error_code_text(s->error));
+}
 
-	*rec = (struct tokd_rec){
-		.flags = TOKD_REC_FIRST | TOKD_REC_LAST,
-		.stream_id = w->text_id++,
-		.serial = w->ring.serial++,
-		.t_rx = w->t_burst,
-		.count = count,
-		.vocab = w->vocab[0].checksum,
-		.text_end = bytes,
-	};
-	tokd_ring_publish(&w->ring, pos);
-	tokd_count_record(w);
-	took = rec->t_publish - rec->t_rx;
-	tokd_histogram_add(&w->time[T_WIRE_TO_RING], took);
-	if (count > 0)
-		tokd_histogram_add(&w->time[T_TEXT_TO_FIRST_ID], took);
-	tokd_histogram_add(&w->time[T_TEXT_TO_LAST_ID], took);
-	tokd_histogram_add(&w->time[T_TOKENIZER], tok_ticks);
+void
+tokd_text_reply(struct tokd_worker *w, struct tokd_stream *s)
+{
+	if (!s->due || s->deferred)
+		return;
+	s->due = false;
+	if (s->state == TOKD_STREAM_OPEN) /* nobody sends its packet again */
+		tokd_stream_fail(w, s, TOKD_R_BUSY);
+	if (s->state == TOKD_STREAM_DONE && !tokd_reply_ids_available(w, s, 0, s->total)) {
+		tokd_text_refuse(w, &s->peer, TOKD_R_EXPIRED);
+		return;
+	}
+	if (s->state == TOKD_STREAM_FAILED) {
+		answer_failed(w, s);
+		return;
+	}
 	w->counter[C_TEXT_PORT]++;
-	w->counter[C_TEXT_BYTES] += bytes;
-	w->counter[C_IDS] += count;
+	answer_ids(w, s);
+	s->sent = s->total;
+	tokd_stream_ids_ack(w, s, s->total);
+	tokd_stream_renew(w, s);
+}
+
+/* Bytes that the first piece may need in the ring. */
+static uint64_t
+first_piece(const struct tokd_worker *w, uint32_t bytes)
+{
+	const size_t ids = tok_encode_bound(w->vocab[0].tok, RTE_MIN(bytes, TOKD_PIECE_MAX), 0);
+
+	return RTE_MIN(tokd_rec_bytes(ids), tokd_ring_max(&w->ring));
 }
 
 void
 tokd_text_rx(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_peer *peer)
 {
 	const uint32_t bytes = rte_pktmbuf_pkt_len(m);
-	const uint32_t by_ring = max_by_ring(w), by_option = w->opt->max_text;
-	const uint64_t room = tok_encode_bound(w->vocab[0].tok, bytes, 0);
-	struct tok_result res;
-	uint32_t *ids;
-	uint64_t pos, t;
+	struct tokd_req req = {
+		.magic = TOKD_WIRE_MAGIC,
+		.version = TOKD_WIRE_VERSION,
+		.type = TOKD_DATA,
+		.flags = TOKD_F_FIRST | TOKD_F_LAST | TOKD_F_IDS,
+		.length = bytes,
+	};
+	void *head;
 
-	if (unlikely(w->stopping != TOKD_RUN)) {
-		tokd_drop(w, m, C_DROP_SHUTDOWN);
-		return;
-	}
-	if (unlikely(bytes > RTE_MIN(by_option, by_ring))) {
-		answer_too_long(w, peer, bytes, RTE_MIN(by_option, by_ring),
-			by_option < by_ring ? "--max-text" : "--ring-size");
+	if (unlikely(bytes > w->opt->max_text)) {
+		answer_too_long(w, peer, bytes);
 		tokd_drop(w, m, C_DROP_TOO_LONG);
 		return;
 	}
-	pos = tokd_ring_reserve(&w->ring, tokd_rec_bytes(room));
-	if (unlikely(pos == TOKD_RING_FULL)) {
+	/* Nobody sends it again: it does not wait for a full ring in the table of streams. */
+	if (unlikely(tokd_ring_reserve(&w->ring, first_piece(w, bytes)) == TOKD_RING_FULL)) {
 		tokd_drop(w, m, C_DROP_RING_FULL);
 		return;
 	}
-	ids = tokd_rec_ids(tokd_ring_at(&w->ring, pos));
-	t = rte_rdtsc();
-	res = encode(w, m, ids, room);
-	t = rte_rdtsc() - t;
-	rte_pktmbuf_free(m);
-	if (unlikely(res.status != TOK_OK)) {
-		w->counter[C_DROP_TEXT]++;
-		if (res.error == TOK_ERROR_UTF8)
-			ANSWER_ERROR(w, peer, "not UTF-8, and dpdk-tokd runs with --strict-utf8");
-		else
-			answer_error(w, peer, res.error);
+	req.stream_id = w->text_id++;
+	for (const struct rte_mbuf *seg = m; seg != NULL; seg = seg->next)
+		req.text_crc = tokd_crc32c(req.text_crc, rte_pktmbuf_mtod(seg, const void *),
+			rte_pktmbuf_data_len(seg));
+	head = rte_pktmbuf_prepend(m, sizeof(req));
+	if (unlikely(head == NULL)) {
+		tokd_drop(w, m, C_DROP_SEGMENTS);
 		return;
 	}
-	/* The ids stay in the ring until the next reservation. */
-	publish(w, pos, (uint32_t)res.produced, bytes, t);
-	answer_ids(w, peer, ids, (uint32_t)res.produced);
+	memcpy(head, &req, sizeof(req));
+	tokd_stream_rx(w, m, peer);
 }

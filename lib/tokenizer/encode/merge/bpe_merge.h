@@ -31,6 +31,7 @@ static_assert(TOK_MERGE_MAX + 2 <= PLACES, "a place fits its bits");
 struct parts {
 	_Alignas(64) uint32_t key[PLACES];
 	_Alignas(64) uint32_t token[PLACES];
+	uint64_t pair[PLACES]; /* of a part and the next one, whose key is being found */
 	uint64_t live; /* bit set of the places that have a part, with those before and after */
 	uint32_t n;
 	uint32_t at, before; /* of the last merge: the places whose keys are to be found */
@@ -71,10 +72,17 @@ pair_at(const struct parts *x, uint32_t left)
  * fetched from memory: first key[left] becomes the slot of the pair, then its key.
  */
 static inline void
+seek_pair(const struct tok_vocab *v, struct parts *x, uint32_t left, uint64_t pair)
+{
+	x->pair[left] = pair;
+	x->key[left] = tok_pair_slot_of(v, pair);
+	__builtin_prefetch(&v->pair[x->key[left]]);
+}
+
+static inline void
 seek_key(const struct tok_vocab *v, struct parts *x, uint32_t left)
 {
-	x->key[left] = tok_pair_slot_of(v, pair_at(x, left));
-	__builtin_prefetch(&v->pair[x->key[left]]);
+	seek_pair(v, x, left, pair_at(x, left));
 }
 
 static inline void
@@ -83,9 +91,28 @@ find_key(const struct tok_vocab *v, struct parts *x, uint32_t left)
 	const uint64_t found = v->pair[x->key[left]];
 	const uint32_t key = (uint32_t)found << PLACE_BITS | left;
 
-	x->key[left] = found >> RANK_BITS == pair_at(x, left)
+	x->key[left] = found >> RANK_BITS == x->pair[left]
 			       ? key & ((1u << (RANK_BITS + PLACE_BITS)) - 1)
 			       : NO_MERGE;
+}
+
+/* The same for all parts, which lie at the places 1 .. n. */
+static inline void
+seek_keys(const struct tok_vocab *v, struct parts *x)
+{
+	for (uint32_t i = 0; i <= x->n; i += KEYS) {
+		for (uint32_t k = 0; k < KEYS; k++)
+			x->key[i + k] = NO_MERGE;
+	}
+	for (uint32_t left = 1; left < x->n; left++)
+		seek_pair(v, x, left, tok_pair_key(x->token[left], x->token[left + 1]));
+}
+
+static inline void
+find_keys(const struct tok_vocab *v, struct parts *x)
+{
+	for (uint32_t left = 1; left < x->n; left++)
+		find_key(v, x, left);
 }
 
 /* ---- families of repeated tokens (tables/repeats.h) ---- */
@@ -99,6 +126,14 @@ family_of(const struct tok_vocab *v, uint32_t token)
 	while (i < v->n_repeats && v->repeat[i].low != token)
 		i++;
 	return i < v->n_repeats ? i : TOK_REPEATS_MAX;
+}
+
+/* All places again without gaps. */
+static inline void
+close_up(struct parts *x)
+{
+	x->n = copy_tokens(x->token + 1, x->token, x->live & ((2ull << x->n) - 2));
+	x->live = (4ull << x->n) - 1;
 }
 
 /* Replace the run of units from `at` on by the tokens that the family makes of it. */
@@ -121,27 +156,10 @@ merge_run(const struct tok_vocab *v, uint32_t family, struct parts *x, uint32_t 
 		x->live |= 1ull << begin;
 		units -= last;
 	}
+	close_up(x);
 }
 
 /* ---- words ---- */
-
-static inline void
-seek_keys(const struct tok_vocab *v, struct parts *x)
-{
-	for (uint32_t i = 0; i <= x->n; i += KEYS) {
-		for (uint32_t k = 0; k < KEYS; k++)
-			x->key[i + k] = NO_MERGE;
-	}
-	for (uint32_t left = 1; left <= x->n; left = place_after(x, left))
-		seek_key(v, x, left);
-}
-
-static inline void
-find_keys(const struct tok_vocab *v, struct parts *x)
-{
-	for (uint32_t left = 1; left <= x->n; left = place_after(x, left))
-		find_key(v, x, left);
-}
 
 /* The parts of a word after all merges that are certain. */
 static inline void
@@ -172,13 +190,14 @@ open_word(const struct tok_vocab *v, struct parts *x, const struct tok_bpe_word 
 	x->live = (4ull << n) - 1;
 }
 
-/* Apply the merge with this key. */
+/* Apply the merge with this key. Its id will be wanted: it comes from memory meanwhile. */
 static inline void
-merge_next(struct parts *x, uint32_t best)
+merge_next(const struct tok_vocab *v, struct parts *x, uint32_t best)
 {
 	const uint32_t at = best & (PLACES - 1), right = place_after(x, at);
 
 	x->token[at] = best >> PLACE_BITS;
+	__builtin_prefetch(&v->ext[x->token[at]]);
 	x->live ^= 1ull << right;
 	x->key[right] = NO_MERGE;
 	x->at = at;
@@ -209,12 +228,12 @@ begin_step(const struct tok_vocab *v, struct parts *x)
 	if (v->n_repeats > 0)
 		family = family_of(v, best >> PLACE_BITS);
 	if (family == TOK_REPEATS_MAX) {
-		merge_next(x, best);
+		merge_next(v, x, best);
 	} else {
 		merge_run(v, family, x, best & (PLACES - 1));
 		seek_keys(v, x);
 		find_keys(v, x);
-		x->at = best & (PLACES - 1); /* a place that still has a part: once more */
+		x->at = 1; /* a place that has a part: once more */
 		x->before = 0;
 	}
 	seek_key(v, x, x->at);
@@ -233,7 +252,7 @@ end_step(const struct tok_vocab *v, struct parts *x)
  * Merge several words at a time. A merge needs the result of the merge before it, so a single word
  * would spend most of its time waiting for table look-ups.
  */
-#define LANES 16u
+#define LANES 32u
 
 static void
 merge_some(const struct tok_vocab *v, const struct tok_bpe_word *const *w, uint32_t n)
@@ -243,8 +262,9 @@ merge_some(const struct tok_vocab *v, const struct tok_bpe_word *const *w, uint3
 	for (uint32_t i = 0; i < n; i++) {
 		lane[i] = &parts[i];
 		open_word(v, lane[i], w[i]);
-		seek_keys(v, lane[i]);
 	}
+	for (uint32_t i = 0; i < n; i++)
+		seek_keys(v, lane[i]);
 	for (uint32_t i = 0; i < n; i++)
 		find_keys(v, lane[i]);
 	while (n > 0) {
@@ -271,12 +291,14 @@ MERGE_KERNEL(const struct tok_vocab *v, const struct tok_bpe_word *w, uint32_t n
 	const struct tok_bpe_word *order[SOME];
 
 	for (uint32_t some; n > 0; n -= some, w += some) {
-		uint32_t at[TOK_MERGE_MAX + 2] = {0};
+		uint32_t at[TOK_MERGE_MAX + 2] = {0}, longest = 0;
 
 		some = n < SOME ? n : SOME;
-		for (uint32_t i = 0; i < some; i++)
+		for (uint32_t i = 0; i < some; i++) {
 			at[w[i].n + 1]++;
-		for (uint32_t i = 1; i <= TOK_MERGE_MAX; i++)
+			longest = w[i].n > longest ? w[i].n : longest;
+		}
+		for (uint32_t i = 1; i <= longest; i++)
 			at[i] += at[i - 1];
 		for (uint32_t i = 0; i < some; i++)
 			order[at[w[i].n]++] = &w[i];

@@ -65,9 +65,17 @@ def test_each_cell_stands_beside_the_fastest_peer(page):
     assert "| code | 2,048 tokens | again | 4 | 5 | 80 | **3** | 0.62 | 0.60 |" in page
 
 
+def test_each_goal_stands_beside_the_cell_farthest_from_it(page):
+    where = "gpt2, code, 2,048 tokens"
+    assert f"C call, first | 2.5 times | 1 of 1 | 2.75 | {where} | met |" in page
+    assert f"C call, again | 2 times | 0 of 1 | 0.625 | {where} | **by 1.4 times** |" in page
+    assert "| loading a `.tokv` | 10 ms | 1 of 1 | 10 | gpt2, libtok | met |" in page
+    assert "| 1 us | not measured |" in page
+
+
 def test_what_is_lost_and_what_is_not_there_is_told(page):
-    assert "| C call | first | 1 | 0 | 1 | 1 (x2.5) | 2.75 / 2.75 / 2.75 |" in page
-    assert "| C call | again | 1 | 1 | 0 | 0 (x2.0) | 0.62 / 0.62 / 0.62 |" in page
+    assert "| C call | first | 1 | 1 | 0 | 2.75 / 2.75 / 2.75 |" in page
+    assert "| C call | again | 1 | 0 | 1 | 0.62 / 0.62 / 0.62 |" in page
     assert "Lost: 2." in page and "- x0.60 libtok-python: gpt2, code" in page
     assert "equalled them; wrong ids, and so no times, had y (1 cells)." in page
     assert "tokenize, gpt2, code, y: refused: text 1: wrong ids" in page

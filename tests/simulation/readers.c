@@ -68,5 +68,5 @@ reader_turn(struct world *w, uint32_t i)
 			check_fault(w, "a reader: %s", tokr_last_error(r->r)->text);
 		reader_detach(w, i);
 	}
-	world_put(w, w->now + (r->way == READS_ALL ? PAUSE : w->plan.slow_pause), READER, i, NULL);
+	world_put(w, w->now + (most == UINT32_MAX ? PAUSE : w->plan.slow_pause), READER, i, NULL);
 }

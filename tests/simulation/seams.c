@@ -12,9 +12,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
-#include <rte_hash.h>
-
-#include "datapath/stream/stream.h"
+#include "datapath/stream/reply.h"
 #include "datapath/token_ring_write.h"
 #include "seams.h"
 #include "sim.h"
@@ -230,20 +228,19 @@ __wrap_tokd_crc32c(uint32_t crc, const void *data, size_t n)
 }
 
 /* What was done is forgotten. */
-int __real_rte_hash_lookup_data(const struct rte_hash *h, const void *key, void **data);
-int __wrap_rte_hash_lookup_data(const struct rte_hash *h, const void *key, void **data);
-int
-__wrap_rte_hash_lookup_data(const struct rte_hash *h, const void *key, void **data)
+struct tokd_stream *__real_tokd_stream_find(
+	struct tokd_worker *w, const struct tokd_stream_key *key);
+struct tokd_stream *__wrap_tokd_stream_find(
+	struct tokd_worker *w, const struct tokd_stream_key *key);
+struct tokd_stream *
+__wrap_tokd_stream_find(struct tokd_worker *w, const struct tokd_stream_key *key)
 {
-	const int rc = __real_rte_hash_lookup_data(h, key, data);
+	struct tokd_stream *s = __real_tokd_stream_find(w, key);
 
-	if (rc >= 0 && sim->plan.broken == NO_ONCE) {
-		struct tokd_stream *s = *data;
-
-		if (s->state == TOKD_STREAM_DONE && world_dice(sim, 4) == 0) {
-			tokd_stream_release(&sim->a.w, s);
-			return -ENOENT;
-		}
-	}
-	return rc;
+	if (sim->plan.broken != NO_ONCE || s == NULL || s->state != TOKD_STREAM_DONE ||
+		world_dice(sim, 4) != 0)
+		return s;
+	tokd_reply_flush(w); /* it may owe a reply of this burst */
+	tokd_stream_release(w, s);
+	return NULL;
 }

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 PROGRAM = Path(os.environ.get("TOKD_BUILD", "build")) / "tests/simulation/simulation"
-SEEDS = 80  # some seconds on an idle CPU
+SEEDS = 60  # some seconds on an idle CPU
 
 
 def simulated(*options: str) -> subprocess.CompletedProcess[str]:

@@ -29,7 +29,7 @@ plan_of_seed(uint64_t seed)
 	p.pause = between(d, 20, 3000) * US;
 	p.text_most = 1u << between(d, 8, 17);
 	p.streams = 1u << between(d, 9, 11);
-	/* Twice as many texts as the table holds in 4 s would flush answers that are asked for. */
+	/* The table holds the texts of 8 s: else late repeats find no answer, and are made anew. */
 	p.pause = RTE_MAX(p.pause, p.clients * 8 * SECOND / p.streams);
 	p.rx_desc = 1u << between(d, 5, 10);
 	p.ring_bytes = UINT64_C(1) << between(d, 16, 21);

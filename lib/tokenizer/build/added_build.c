@@ -48,7 +48,7 @@ make_list(const struct tok_model *m, struct list *l)
 
 /* A set that is being built. */
 struct making {
-	struct tok_longest_piece *piece;
+	struct tok_trie_word *piece;
 	struct tok_added_token *token;
 	uint8_t *text; /* of all pieces, normalized if they are searched in normalized text */
 	size_t n_text;
@@ -113,7 +113,7 @@ put(struct making *g, const struct list *l, const struct tok_model_added *t,
 	else if (!normalize(l->bytes + t->off, len, text, &len) || len > TOK_ADDED_BYTES_MAX)
 		return tok_fail(err, "added token %u: its form C has more than %u bytes, or marks",
 			t->id, TOK_ADDED_BYTES_MAX);
-	g->piece[g->n] = (struct tok_longest_piece){text, len, g->n, TOK_LONGEST_GO_ON};
+	g->piece[g->n] = (struct tok_trie_word){text, len, g->n, TOK_LONGEST_GO_ON, 0};
 	g->token[g->n++] = (struct tok_added_token){
 		.id = t->id, .len = (uint16_t)len, .what = (uint16_t)t->what};
 	g->n_text += len;

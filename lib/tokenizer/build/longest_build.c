@@ -16,7 +16,7 @@ struct range {
 
 struct making {
 	struct tok_longest *l;
-	struct tok_longest_piece *piece;
+	struct tok_trie_word *piece;
 	uint32_t n_pieces;
 	struct range *range; /* by node */
 	uint32_t n_nodes;
@@ -24,16 +24,80 @@ struct making {
 	uint32_t n_pop, room_pop;
 };
 
-static int
-compare_pieces(const void *a, const void *b)
+/* ---- sorting ---- */
+
+/* The first eight bytes, the first of them highest, and zeros behind a shorter word. */
+static uint64_t
+first_bytes(const uint8_t *p, uint32_t len)
 {
-	const struct tok_longest_piece *x = a, *y = b;
+	uint64_t first = 0;
+
+	memcpy(&first, p, len < sizeof(first) ? len : sizeof(first));
+	return __builtin_bswap64(first);
+}
+
+static int
+compare(const void *a, const void *b)
+{
+	const struct tok_trie_word *x = a, *y = b;
 	int c = memcmp(x->p, y->p, x->len < y->len ? x->len : y->len);
 
-	if (x->root != y->root)
-		return x->root < y->root ? -1 : 1;
 	return c != 0 ? c : (x->len > y->len) - (x->len < y->len);
 }
+
+/* From one array to the other, by a number from 0 to 255, which is taken from `first`, or is `root`
+ * where `shift` is 64; else in the same order. */
+static void
+sort_by(const struct tok_trie_word *from, struct tok_trie_word *to, uint32_t n, uint32_t shift)
+{
+	uint32_t place[257] = {0};
+
+#define NUMBER(x) (shift == 64 ? (x)->root : (x)->first >> shift & 0xff)
+	for (uint32_t i = 0; i < n; i++)
+		place[NUMBER(&from[i]) + 1]++;
+	for (uint32_t k = 1; k < 256; k++)
+		place[k] += place[k - 1];
+	for (uint32_t i = 0; i < n; i++)
+		to[place[NUMBER(&from[i])]++] = from[i];
+#undef NUMBER
+}
+
+/* First by root and the first bytes, then those that have these in common. */
+bool
+tok_trie_sort(struct tok_trie_word *word, uint32_t n, struct tok_error *err)
+{
+	struct tok_trie_word *other = malloc((n + (size_t)1) * sizeof(*other));
+
+	if (other == NULL)
+		return tok_fail(err, "out of memory for %u tokens", n);
+	for (uint32_t i = 0; i < n; i++)
+		word[i].first = first_bytes(word[i].p, word[i].len);
+	for (uint32_t shift = 0; shift < 64; shift += 16) {
+		sort_by(word, other, n, shift);
+		sort_by(other, word, n, shift + 8);
+	}
+	sort_by(word, other, n, 64);
+	memcpy(word, other, n * sizeof(*word));
+	free(other);
+	for (uint32_t i = 0, end; i < n; i = end) {
+		for (end = i + 1; end < n && word[end].first == word[i].first &&
+				  word[end].root == word[i].root;
+			end++)
+			;
+		if (end > i + 1)
+			qsort(word + i, end - i, sizeof(*word), compare);
+		for (uint32_t k = i + 1; k < end; k++) {
+			if (compare(&word[k - 1], &word[k]) == 0)
+				return tok_fail(err,
+					"two tokens have the same text \"%.*s\": remove one",
+					word[k].len < 60 ? (int)word[k].len : 60,
+					(const char *)word[k].p);
+		}
+	}
+	return true;
+}
+
+/* ---- nodes ---- */
 
 static uint32_t
 count_nodes(const struct making *g)
@@ -41,7 +105,7 @@ count_nodes(const struct making *g)
 	uint32_t nodes = 2;
 
 	for (uint32_t i = 0; i < g->n_pieces; i++) {
-		const struct tok_longest_piece *x = &g->piece[i], *before = x - 1;
+		const struct tok_trie_word *x = &g->piece[i], *before = x - 1;
 		uint32_t common = 0;
 
 		while (i > 0 && before->root == x->root && common < x->len &&
@@ -193,13 +257,8 @@ build_trie(struct making *g, struct tok_vocab *v, enum tok_table node_table,
 	struct tok_longest *l = g->l;
 	uint32_t nodes, middle;
 
-	qsort(g->piece, g->n_pieces, sizeof(*g->piece), compare_pieces);
-	for (uint32_t i = 1; i < g->n_pieces; i++) {
-		if (compare_pieces(&g->piece[i - 1], &g->piece[i]) == 0)
-			return tok_fail(err, "two tokens have the same text \"%.*s\": remove one",
-				g->piece[i].len < 60 ? (int)g->piece[i].len : 60,
-				(const char *)g->piece[i].p);
-	}
+	if (!tok_trie_sort(g->piece, g->n_pieces, err))
+		return false;
 	nodes = count_nodes(g);
 	g->range = calloc(nodes, sizeof(*g->range));
 	if (g->range == NULL || !tok_vocab_table_make(v, node_table, nodes))
@@ -228,7 +287,7 @@ build_trie(struct making *g, struct tok_vocab *v, enum tok_table node_table,
 
 bool
 tok_longest_build(struct tok_vocab *v, struct tok_longest *l, enum tok_table nodes,
-	enum tok_table pops, struct tok_longest_piece *piece, uint32_t n, struct tok_error *err)
+	enum tok_table pops, struct tok_trie_word *piece, uint32_t n, struct tok_error *err)
 {
 	struct making g = {.l = l, .piece = piece, .n_pieces = n};
 	bool ok = build_trie(&g, v, nodes, pops, err);

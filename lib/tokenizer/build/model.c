@@ -76,64 +76,83 @@ tok_model_free(struct tok_model *m)
 	*m = (struct tok_model){0};
 }
 
-static uint32_t
-add_number(uint32_t crc, uint32_t x)
+/* What a checksum is of. It comes in small parts, and a CRC-32 is fast for large ones. */
+struct sum {
+	uint32_t crc, n;
+	uint8_t part[4096];
+};
+
+static void
+add_bytes(struct sum *s, const void *bytes, size_t n)
+{
+	if (n > sizeof(s->part) - s->n) {
+		s->crc = tok_crc32(s->crc, s->part, s->n);
+		s->n = 0;
+	}
+	if (n > sizeof(s->part)) {
+		s->crc = tok_crc32(s->crc, bytes, n);
+		return;
+	}
+	memcpy(s->part + s->n, bytes, n);
+	s->n += (uint32_t)n;
+}
+
+static void
+add_number(struct sum *s, uint32_t x)
 {
 	const uint8_t le[4] = {
 		(uint8_t)x, (uint8_t)(x >> 8), (uint8_t)(x >> 16), (uint8_t)(x >> 24)};
 
-	return tok_crc32(crc, le, sizeof(le));
+	add_bytes(s, le, sizeof(le));
 }
 
 /*
  * Normalizer, words and tokens of a WordPiece model. Its special tokens are treated as text. The
  * decoder's cleanup does not affect ids.
  */
-static uint32_t
-add_bert(uint32_t crc, const struct tok_model *m)
+static void
+add_bert(struct sum *s, const struct tok_model *m)
 {
 	const struct tok_model_bert *b = &m->bert;
 
-	crc = add_number(crc, m->kind);
-	crc = add_number(crc, (uint32_t)b->clean_text << 3 |
-				      (uint32_t)b->handle_chinese_chars << 2 |
-				      (uint32_t)b->strip_accents << 1 | b->lowercase);
-	crc = add_number(crc, b->max_chars);
-	return add_number(crc, b->unk);
+	add_number(s, m->kind);
+	add_number(s, (uint32_t)b->clean_text << 3 | (uint32_t)b->handle_chinese_chars << 2 |
+			      (uint32_t)b->strip_accents << 1 | b->lowercase);
+	add_number(s, b->max_chars);
+	add_number(s, b->unk);
 }
 
 /* The normalization, and all scores exactly: a difference in the last bit can change ids. */
-static uint32_t
-add_unigram(uint32_t crc, const struct tok_model *m)
+static void
+add_unigram(struct sum *s, const struct tok_model *m)
 {
 	const struct tok_model_unigram *u = &m->unigram;
 
-	crc = add_number(crc, m->kind);
-	crc = add_number(crc, (uint32_t)u->strip_left | (uint32_t)u->strip_right << 1 |
-				      (uint32_t)u->squeeze << 2 |
-				      (uint32_t)u->squeeze_to_mark << 3 | (uint32_t)u->words << 4 |
-				      (uint32_t)u->blanks << 5 | (uint32_t)u->split << 6 |
-				      (uint32_t)u->byte_fallback << 7 | (uint32_t)u->prefix << 8 |
-				      (uint32_t)u->sentencepiece << 16 | (uint32_t)u->dummy << 17);
-	crc = add_number(crc, u->unk);
+	add_number(s, m->kind);
+	add_number(s, (uint32_t)u->strip_left | (uint32_t)u->strip_right << 1 |
+			      (uint32_t)u->squeeze << 2 | (uint32_t)u->squeeze_to_mark << 3 |
+			      (uint32_t)u->words << 4 | (uint32_t)u->blanks << 5 |
+			      (uint32_t)u->split << 6 | (uint32_t)u->byte_fallback << 7 |
+			      (uint32_t)u->prefix << 8 | (uint32_t)u->sentencepiece << 16 |
+			      (uint32_t)u->dummy << 17);
+	add_number(s, u->unk);
 	if (u->charsmap != NULL)
-		crc = tok_crc32(crc, u->charsmap, u->charsmap_bytes);
+		add_bytes(s, u->charsmap, u->charsmap_bytes);
 	for (uint32_t i = 0; u->score != NULL && i < m->n_tokens; i++) {
 		uint64_t bits;
 
 		memcpy(&bits, &u->score[i], sizeof(bits));
-		crc = add_number(crc, (uint32_t)bits);
-		crc = add_number(crc, (uint32_t)(bits >> 32));
+		add_number(s, (uint32_t)bits);
+		add_number(s, (uint32_t)(bits >> 32));
 	}
-	return crc;
 }
 
 /*
  * Added tokens that are not special, and special tokens with properties. Plain special tokens are
  * covered by the tokens already.
  */
-static uint32_t
-add_added(uint32_t crc, const struct tok_model *m)
+static void
+add_added(struct sum *s, const struct tok_model *m)
 {
 	for (uint32_t i = 0; i < m->n_added; i++) {
 		const struct tok_model_added *t = &m->added[i];
@@ -141,52 +160,54 @@ add_added(uint32_t crc, const struct tok_model *m)
 
 		if ((t->what & TOK_ADDED_SPECIAL) && !(t->what & ways))
 			continue;
-		crc = add_number(crc, t->id);
-		crc = add_number(crc, t->what);
-		crc = tok_crc32(crc, m->added_bytes + t->off, t->len);
+		add_number(s, t->id);
+		add_number(s, t->what);
+		add_bytes(s, m->added_bytes + t->off, t->len);
 	}
-	return crc;
 }
 
 /* Everything that affects ids: pretokenizer, each id with its bytes, the live merges in order. */
 uint32_t
 tok_model_checksum(const struct tok_model *m)
 {
-	uint32_t crc = 0, i;
+	struct sum sum, *s = &sum;
+	uint32_t crc, i;
 
-	crc = add_number(crc, m->pretok);
+	s->crc = s->n = 0;
+	add_number(s, m->pretok);
 	for (i = 0; i < TOK_SPLITS_MAX && m->regex[i] != NULL; i++) {
-		crc = tok_crc32(crc, m->regex[i], strlen(m->regex[i]) + 1);
+		add_bytes(s, m->regex[i], strlen(m->regex[i]) + 1);
 		if (m->behavior[i] != TOK_SPLIT_ISOLATED)
-			crc = add_number(crc, m->behavior[i]);
+			add_number(s, m->behavior[i]);
 	}
-	crc = add_number(crc, m->n_tokens);
+	add_number(s, m->n_tokens);
 	if (m->kind == TOK_KIND_WORDPIECE)
-		crc = add_bert(crc, m);
+		add_bert(s, m);
 	if (m->kind == TOK_KIND_UNIGRAM || m->unigram.sentencepiece)
-		crc = add_unigram(crc, m);
+		add_unigram(s, m);
 	for (i = 0; i < m->n_tokens; i++) {
 		bool other =
 			m->token[i].outside || (m->kind == TOK_KIND_BPE && m->token[i].special);
 
-		crc = add_number(crc, m->token[i].len << 1 | other);
-		crc = tok_crc32(crc, m->bytes + m->token[i].off, m->token[i].len);
+		add_number(s, m->token[i].len << 1 | other);
+		add_bytes(s, m->bytes + m->token[i].off, m->token[i].len);
 	}
 	for (i = 0; i < m->n_merges; i++) {
-		crc = add_number(crc, m->merge[i].left);
-		crc = add_number(crc, m->merge[i].right);
-		crc = add_number(crc, m->merge[i].result);
+		add_number(s, m->merge[i].left);
+		add_number(s, m->merge[i].right);
+		add_number(s, m->merge[i].result);
 	}
 	/* Only if it makes a difference, so that equal tokenizers have equal checksums. */
 	if (m->nfc)
-		crc = add_number(crc, 0x4e4643);
+		add_number(s, 0x4e4643);
 	if (m->metaspace.stage != TOK_METASPACE_OFF)
-		crc = add_number(
-			crc, 0x73700000u | (uint32_t)m->metaspace.stage << 8 | m->metaspace.prefix);
+		add_number(
+			s, 0x73700000u | (uint32_t)m->metaspace.stage << 8 | m->metaspace.prefix);
 	if (m->greedy)
-		crc = add_number(crc, 0x677265);
+		add_number(s, 0x677265);
 	if (m->ignore_merges && m->n_unmerged > 0)
-		crc = add_number(crc, m->n_unmerged);
-	crc = add_added(crc, m);
+		add_number(s, m->n_unmerged);
+	add_added(s, m);
+	crc = tok_crc32(s->crc, s->part, s->n);
 	return crc == 0 ? 1 : crc; /* 0 means "the default" on the wire */
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "model_make.h"
+#include "tables/mem.h"
 
 const char *
 tok_shown_path(const char *path)
@@ -78,14 +79,15 @@ tok_index_init(struct tok_index *x, const struct tok_model *m, struct tok_error 
 		slots *= 2;
 	x->m = m;
 	x->mask = slots - 1;
-	x->slot = calloc(slots, sizeof(*x->slot));
+	x->slot = tok_mem_default.alloc(NULL, slots * sizeof(*x->slot), 64);
 	return x->slot != NULL || tok_fail(err, "out of memory for %u tokens", m->n_tokens);
 }
 
 void
 tok_index_free(struct tok_index *x)
 {
-	free(x->slot);
+	if (x->slot != NULL)
+		tok_mem_default.free(NULL, x->slot, ((size_t)x->mask + 1) * sizeof(*x->slot));
 	x->slot = NULL;
 }
 
@@ -105,17 +107,30 @@ tok_hash_bytes(uint64_t seed, const uint8_t *p, uint32_t len)
 	return (uint32_t)(h ^ h >> 32);
 }
 
-/* Tokens with another hash are not looked at: most bytes that are looked for are no token. */
-static uint64_t *
-find_slot(const struct tok_index *x, const uint8_t *bytes, uint32_t len, uint32_t hash)
+/* The slot that these bytes have or would have, but for its id. */
+static struct tok_index_slot
+slot_of(const uint8_t *bytes, uint32_t len, uint32_t hash)
+{
+	struct tok_index_slot slot = {.len = (uint16_t)len, .hash = (uint16_t)(hash >> 16)};
+
+	memcpy(&slot.first, bytes, len < sizeof(slot.first) ? len : sizeof(slot.first));
+	return slot;
+}
+
+/* Of at most TOK_MAX_TOKEN_BYTES. */
+static struct tok_index_slot *
+find_slot(const struct tok_index *x, const uint8_t *bytes, struct tok_index_slot is, uint32_t hash)
 {
 	uint32_t i = hash & x->mask;
 
-	for (; x->slot[i] != 0; i = (i + 1) & x->mask) {
-		const struct tok_model_token *t = &x->m->token[(uint32_t)x->slot[i] - 1];
+	for (; x->slot[i].next != 0; i = (i + 1) & x->mask) {
+		const struct tok_index_slot *s = &x->slot[i];
 
-		if (x->slot[i] >> 32 == hash && t->len == len &&
-			memcmp(x->m->bytes + t->off, bytes, len) == 0)
+		if (s->first == is.first && s->len == is.len &&
+			(is.len <= sizeof(is.first) ||
+				(s->hash == is.hash &&
+					memcmp(x->m->bytes + x->m->token[s->next - 1].off, bytes,
+						is.len) == 0)))
 			break;
 	}
 	return &x->slot[i];
@@ -124,23 +139,30 @@ find_slot(const struct tok_index *x, const uint8_t *bytes, uint32_t len, uint32_
 uint32_t
 tok_index_find(const struct tok_index *x, const uint8_t *bytes, uint32_t len)
 {
+	const uint32_t hash = tok_hash_bytes(0, bytes, len);
+
 	/* free: 0 - 1 == TOK_NO_TOKEN */
-	return (uint32_t)*find_slot(x, bytes, len, tok_hash_bytes(0, bytes, len)) - 1;
+	return len > TOK_MAX_TOKEN_BYTES
+		       ? TOK_NO_TOKEN
+		       : find_slot(x, bytes, slot_of(bytes, len, hash), hash)->next - 1;
 }
 
 bool
 tok_index_add(struct tok_index *x, uint32_t id)
 {
 	const struct tok_model_token *t = &x->m->token[id];
+	const uint8_t *bytes = x->m->bytes + t->off;
+	struct tok_index_slot slot, *to;
 	uint32_t hash;
-	uint64_t *slot;
 
 	if (t->special || t->outside || t->len == 0)
 		return true;
-	hash = tok_hash_bytes(0, x->m->bytes + t->off, t->len);
-	slot = find_slot(x, x->m->bytes + t->off, t->len, hash);
-	if (*slot != 0)
+	hash = tok_hash_bytes(0, bytes, t->len);
+	slot = slot_of(bytes, t->len, hash);
+	to = find_slot(x, bytes, slot, hash);
+	if (to->next != 0)
 		return false;
-	*slot = (uint64_t)hash << 32 | (id + 1);
+	slot.next = id + 1;
+	*to = slot;
 	return true;
 }

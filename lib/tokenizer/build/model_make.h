@@ -2,6 +2,8 @@
 /* Shared by loaders: create a model, read a file, find a token by its bytes. */
 #pragma once
 
+#include <assert.h>
+
 #include "model.h"
 
 #define TOK_FILE_MAX ((size_t)256 << 20) /* largest file read */
@@ -36,10 +38,17 @@ char *tok_read_file(const char *path, size_t *len, struct tok_error *err);
 /* A multiplicative hash, eight bytes at a time. */
 uint32_t tok_hash_bytes(uint64_t seed, const uint8_t *p, uint32_t len);
 
-/* Ids by bytes: open addressing over the tokens of a model. */
+/* Ids by bytes: open addressing over the tokens of a model, short ones without a look at these. */
+struct tok_index_slot {
+	uint64_t first; /* up to eight bytes of the token, zero-padded */
+	uint32_t next;	/* id + 1; 0: free */
+	uint16_t len, hash;
+};
+static_assert(TOK_MAX_TOKEN_BYTES <= UINT16_MAX, "a length");
+
 struct tok_index {
 	const struct tok_model *m;
-	uint64_t *slot; /* hash << 32 | id + 1; 0: free */
+	struct tok_index_slot *slot;
 	uint32_t mask;
 };
 

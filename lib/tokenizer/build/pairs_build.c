@@ -29,9 +29,23 @@ key_of(const struct tok_vocab *v, uint32_t rank)
 	return tok_pair_key(v->split[rank].left, v->split[rank].right);
 }
 
-/* The n pairs of a bucket to free slots, by the first pilot that does. False: there is none. */
+/* Take a slot. False: it was taken. */
+static inline bool
+take(uint64_t *taken, uint32_t slot)
+{
+	const uint64_t bit = 1ull << slot % 64;
+	const bool is_free = !(taken[slot / 64] & bit);
+
+	taken[slot / 64] |= bit;
+	return is_free;
+}
+
+/*
+ * The n pairs of a bucket to free slots, by the first pilot that does. False: there is none.
+ * taken: a bit for each slot, which stay in the CPU's cache where the slots do not.
+ */
 static bool
-place_bucket(struct tok_vocab *v, const uint32_t *rank, uint32_t n)
+place_bucket(struct tok_vocab *v, uint64_t *taken, const uint32_t *rank, uint32_t n)
 {
 	uint64_t hash[BUCKET_MAX];
 
@@ -42,16 +56,17 @@ place_bucket(struct tok_vocab *v, const uint32_t *rank, uint32_t n)
 
 		for (; placed < n; placed++) {
 			slot[placed] = tok_pair_slot(v, hash[placed], pilot);
-			if (v->pair[slot[placed]] != ~0ull)
+			if (!take(taken, slot[placed]))
 				break;
-			v->pair[slot[placed]] = key_of(v, rank[placed]) << 21 | rank[placed];
 		}
 		if (placed == n) {
+			for (uint32_t i = 0; i < n; i++)
+				v->pair[slot[i]] = key_of(v, rank[i]) << 21 | rank[i];
 			v->pair_pilot[tok_pair_bucket(v, hash[0])] = (uint16_t)pilot;
 			return true;
 		}
 		while (placed-- > 0)
-			v->pair[slot[placed]] = ~0ull;
+			taken[slot[placed] / 64] &= ~(1ull << slot[placed] % 64);
 	}
 	return false;
 }
@@ -59,6 +74,7 @@ place_bucket(struct tok_vocab *v, const uint32_t *rank, uint32_t n)
 struct buckets {
 	uint32_t *first; /* of each bucket, in `rank`; and behind the last */
 	uint32_t *rank;	 /* rank ids of merges, by their bucket */
+	uint64_t *taken; /* a bit for each slot */
 	uint32_t n;
 };
 
@@ -70,7 +86,8 @@ sort_by_bucket(const struct tok_vocab *v, struct buckets *x)
 	x->n = tok_vocab_table_n(v, TOK_TABLE_PAIR_PILOT);
 	x->first = calloc(x->n + 2, sizeof(*x->first));
 	x->rank = calloc(merges + 1, sizeof(*x->rank));
-	if (x->first == NULL || x->rank == NULL)
+	x->taken = calloc((v->pair_mask + 1) / 64, sizeof(*x->taken));
+	if (x->first == NULL || x->rank == NULL || x->taken == NULL)
 		return false;
 	for (uint32_t r = TOK_BYTES; r < v->n_ranks; r++)
 		x->first[tok_pair_bucket(v, tok_pair_hash(key_of(v, r))) + 2]++;
@@ -98,7 +115,7 @@ place_all(struct tok_vocab *v, const struct buckets *x)
 	for (uint32_t size = fullest; size > 0; size--) {
 		for (uint32_t i = 0; i < x->n; i++) {
 			if (x->first[i + 1] - x->first[i] == size &&
-				!place_bucket(v, x->rank + x->first[i], size))
+				!place_bucket(v, x->taken, x->rank + x->first[i], size))
 				return false;
 		}
 	}
@@ -160,6 +177,7 @@ build_slots(struct tok_vocab *v, uint32_t slots, bool *full)
 		*full = !place_all(v, &x);
 	free(x.first);
 	free(x.rank);
+	free(x.taken);
 	return ok && !*full;
 }
 

@@ -2,22 +2,16 @@
 /* The parts of vocab_build.c: each makes its tables of a model. Set-up only. */
 #pragma once
 
+#include "longest_build.h"
 #include "model.h"
 #include "unicode/pages.h"
 #include "vocab.h"
 
 /* ---- nodes and classes of characters, of several kinds (vocab_build.c) ---- */
 
-struct tok_automaton_word {
-	const uint8_t *p; /* at least one byte */
-	uint32_t len;
-	uint32_t token; /* what struct tok_node says of it */
-	uint64_t first; /* tok_automaton_build(): its first bytes, for sorting */
-};
-
 /* Make the table of nodes from n words that differ; they are sorted on the way. */
 bool tok_automaton_build(
-	struct tok_vocab *v, struct tok_automaton_word *word, uint32_t n, struct tok_error *err);
+	struct tok_vocab *v, struct tok_trie_word *word, uint32_t n, struct tok_error *err);
 
 /* Make the tables cat_page and cat of these classes by code point. */
 bool tok_vocab_classes(struct tok_vocab *v, struct tok_runs runs, struct tok_error *err);
@@ -37,7 +31,7 @@ bool tok_words_build(struct tok_vocab *v, const uint32_t *id, uint32_t n, struct
 
 /* The same for WordPiece and Unigram, whose other tables are there: from frequent tokens whose text
  * is encoded as the token. */
-bool tok_words_choose(struct tok_vocab *v, struct tok_error *err);
+bool tok_words_choose(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err);
 
 /* ---- merges (pairs_build.c) ---- */
 

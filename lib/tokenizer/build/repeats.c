@@ -48,22 +48,28 @@ read_family(const struct tok_vocab *v, const struct tok_repeat *f, struct merges
 static uint32_t
 encode_run(const struct merges *g, uint32_t n, uint8_t *part)
 {
-	memset(part, 1, n);
-	for (;;) {
-		uint32_t best = 0xff, at = 0;
+	uint8_t order[2 * TOK_REPEAT_UNITS]; /* of each token's merge with the next */
 
-		for (uint32_t i = 0; i + 1 < n; i++) {
-			if (g->order[part[i]][part[i + 1]] < best) {
-				best = g->order[part[i]][part[i + 1]];
-				at = i;
-			}
-		}
+	memset(part, 1, n);
+	memset(order, g->order[1][1], n);
+	for (; n > 1; n--) {
+		uint8_t best = 0xff;
+		uint32_t at;
+
+		for (uint32_t i = 0; i + 1 < n; i++)
+			best = order[i] < best ? order[i] : best;
 		if (best == 0xff)
-			return n;
+			break;
+		at = (uint32_t)((uint8_t *)memchr(order, best, n) - order);
 		part[at] = (uint8_t)(part[at] + part[at + 1]);
 		memmove(part + at + 1, part + at + 2, n - at - 2);
-		n--;
+		memmove(order + at, order + at + 1, n - at - 1);
+		if (at > 0)
+			order[at - 1] = g->order[part[at - 1]][part[at]];
+		if (at + 2 < n)
+			order[at] = g->order[part[at]][part[at + 1]];
 	}
+	return n;
 }
 
 static bool

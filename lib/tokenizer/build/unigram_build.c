@@ -26,8 +26,8 @@ is_in_words(const struct tok_model *m, const struct tok_model_token *t)
 }
 
 static bool
-list_pieces(const struct tok_model *m, struct tok_automaton_word *word, uint32_t *n,
-	struct tok_error *err)
+list_pieces(
+	const struct tok_model *m, struct tok_trie_word *word, uint32_t *n, struct tok_error *err)
 {
 	for (uint32_t id = 0; id < m->n_tokens; id++) {
 		const struct tok_model_token *t = &m->token[id];
@@ -42,7 +42,7 @@ list_pieces(const struct tok_model *m, struct tok_automaton_word *word, uint32_t
 			return tok_fail(err, "token %u is not UTF-8", id);
 		if (!isfinite(m->unigram.score[id]))
 			return tok_fail(err, "token %u has a score that is no finite number", id);
-		word[(*n)++] = (struct tok_automaton_word){m->bytes + t->off, t->len, id, 0};
+		word[(*n)++] = (struct tok_trie_word){m->bytes + t->off, t->len, id, 0, 0};
 	}
 	return true;
 }
@@ -62,7 +62,7 @@ least_score(const struct tok_model *m)
 static bool
 build_pieces(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 {
-	struct tok_automaton_word *word = calloc(m->n_tokens + (size_t)1, sizeof(*word));
+	struct tok_trie_word *word = calloc(m->n_tokens + (size_t)1, sizeof(*word));
 	uint32_t n = 0;
 	bool ok = word != NULL || tok_fail(err, "out of memory for %u tokens", m->n_tokens);
 

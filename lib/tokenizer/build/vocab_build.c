@@ -121,7 +121,7 @@ build_whole(struct tok_vocab *v, const struct tok_model *m, const uint32_t *rank
 static bool
 build_longest(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 {
-	struct tok_longest_piece *piece;
+	struct tok_trie_word *piece;
 	uint32_t n = 0;
 	bool ok;
 
@@ -133,8 +133,8 @@ build_longest(struct tok_vocab *v, const struct tok_model *m, struct tok_error *
 		const struct tok_model_token *t = &m->token[id];
 
 		if (!t->special && !t->outside && t->len > 0)
-			piece[n++] = (struct tok_longest_piece){
-				v->bytes + t->off, t->len, id, TOK_LONGEST_GO_ON};
+			piece[n++] = (struct tok_trie_word){
+				v->bytes + t->off, t->len, id, TOK_LONGEST_GO_ON, 0};
 	}
 	ok = ok && tok_longest_build(v, &v->longest, TOK_TABLE_LONGEST_NODE, TOK_TABLE_LONGEST_POP,
 			   piece, n, err);
@@ -143,29 +143,6 @@ build_longest(struct tok_vocab *v, const struct tok_model *m, struct tok_error *
 }
 
 /* ---- automaton ---- */
-
-/* The first eight bytes, the first of them highest, and zeros behind a shorter word. */
-static uint64_t
-first_bytes(const uint8_t *p, uint32_t len)
-{
-	uint64_t first = 0;
-
-	memcpy(&first, p, len < sizeof(first) ? len : sizeof(first));
-	return __builtin_bswap64(first);
-}
-
-static int
-compare_bytes(const void *a, const void *b)
-{
-	const struct tok_automaton_word *x = a, *y = b;
-	int c;
-
-	if (x->first != y->first)
-		return x->first < y->first ? -1 : 1;
-	c = memcmp(x->p, y->p, x->len < y->len ? x->len : y->len);
-
-	return c != 0 ? c : (x->len > y->len) - (x->len < y->len);
-}
 
 /* Work space of the trie: the words below a node are sorted[low .. high). */
 struct range {
@@ -218,8 +195,7 @@ link_children(struct tok_vocab *v, uint32_t at)
  * one.
  */
 static void
-build_trie(struct tok_vocab *v, const struct tok_automaton_word *sorted, uint32_t n,
-	struct range *range)
+build_trie(struct tok_vocab *v, const struct tok_trie_word *sorted, uint32_t n, struct range *range)
 {
 	uint32_t at, used = 1;
 
@@ -230,7 +206,7 @@ build_trie(struct tok_vocab *v, const struct tok_automaton_word *sorted, uint32_
 		uint32_t depth = node->depth, low = range[at].low, high = range[at].high, w;
 
 		if (low < high && sorted[low].len == depth && depth > 0)
-			node->token = sorted[low++].token;
+			node->token = sorted[low++].id;
 		node->first = used;
 		node->extends = low < high ? TOK_EXTENDS : 0;
 		while (low < high) {
@@ -254,7 +230,7 @@ build_trie(struct tok_vocab *v, const struct tok_automaton_word *sorted, uint32_
 }
 
 static uint32_t
-count_nodes(const struct tok_automaton_word *sorted, uint32_t n)
+count_nodes(const struct tok_trie_word *sorted, uint32_t n)
 {
 	uint32_t nodes = 1, i, k;
 
@@ -273,20 +249,14 @@ count_nodes(const struct tok_automaton_word *sorted, uint32_t n)
 
 bool
 tok_automaton_build(
-	struct tok_vocab *v, struct tok_automaton_word *word, uint32_t n, struct tok_error *err)
+	struct tok_vocab *v, struct tok_trie_word *word, uint32_t n, struct tok_error *err)
 {
 	struct range *range;
 	uint32_t nodes, at;
 	bool ok;
 
-	for (uint32_t i = 0; i < n; i++)
-		word[i].first = first_bytes(word[i].p, word[i].len);
-	qsort(word, n, sizeof(*word), compare_bytes);
-	for (uint32_t i = 1; i < n; i++) {
-		if (compare_bytes(&word[i - 1], &word[i]) == 0)
-			return tok_fail(err, "two tokens have the same text \"%.*s\": remove one",
-				word[i].len < 60 ? (int)word[i].len : 60, (const char *)word[i].p);
-	}
+	if (!tok_trie_sort(word, n, err))
+		return false;
 	nodes = count_nodes(word, n);
 	range = calloc(nodes, sizeof(*range));
 	v->n_nodes = nodes;
@@ -303,11 +273,11 @@ tok_automaton_build(
 static bool
 build_automaton(struct tok_vocab *v, struct tok_error *err)
 {
-	struct tok_automaton_word *word = calloc(v->n_ranks, sizeof(*word));
+	struct tok_trie_word *word = calloc(v->n_ranks, sizeof(*word));
 	bool ok = word != NULL || tok_fail(err, "out of memory for %u tokens", v->n_ranks);
 
 	for (uint32_t r = 0; ok && r < v->n_ranks; r++)
-		word[r] = (struct tok_automaton_word){bytes_of(v, r), v->len[r], r, 0};
+		word[r] = (struct tok_trie_word){bytes_of(v, r), v->len[r], r, 0, 0};
 	ok = ok && tok_automaton_build(v, word, v->n_ranks, err);
 	if (ok)
 		tok_stems_fill(v);
@@ -455,10 +425,10 @@ build(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 		     (!m->unigram.sentencepiece || tok_unigram_build_normalizer(v, m, err));
 		break;
 	case TOK_KIND_WORDPIECE:
-		ok = ok && build_wordpiece(v, m, err) && tok_words_choose(v, err);
+		ok = ok && build_wordpiece(v, m, err) && tok_words_choose(v, m, err);
 		break;
 	case TOK_KIND_UNIGRAM:
-		ok = ok && tok_unigram_build(v, m, err) && tok_words_choose(v, err);
+		ok = ok && tok_unigram_build(v, m, err) && tok_words_choose(v, m, err);
 		break;
 	}
 	/* Some tokens are searched in normalized text, so the normalizer must exist by now. */

@@ -14,17 +14,17 @@ goes_on(const uint8_t *p, uint32_t len)
 
 /* A token "##x" matches x inside a word. "#" itself is always a word of one character. */
 static uint32_t
-list_pieces(const struct tok_model *m, struct tok_longest_piece *piece)
+list_pieces(const struct tok_model *m, struct tok_trie_word *piece)
 {
 	uint32_t n = 0;
 
 	for (uint32_t id = 0; id < m->n_tokens; id++) {
 		const struct tok_model_token *t = &m->token[id];
-		struct tok_longest_piece *to = &piece[n];
+		struct tok_trie_word *to = &piece[n];
 
 		if (t->len == 0 || t->outside)
 			continue;
-		*to = (struct tok_longest_piece){m->bytes + t->off, t->len, id, TOK_LONGEST_BEGIN};
+		*to = (struct tok_trie_word){m->bytes + t->off, t->len, id, TOK_LONGEST_BEGIN, 0};
 		if (goes_on(to->p, to->len)) {
 			to->p += 2;
 			to->len -= 2;
@@ -63,8 +63,11 @@ clean_up(uint8_t *text, uint32_t *n)
 	static const char *const pair[][2] = {{" .", "."}, {" ?", "?"}, {" !", "!"}, {" ,", ","},
 		{" ' ", "'"}, {" n't", "n't"}, {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"},
 		{" 've", "'ve"}, {" 're", "'re"}};
+	bool found = false; /* the first two characters of one of them: in few tokens */
 
-	for (size_t i = 0; i < sizeof(pair) / sizeof(pair[0]); i++)
+	for (uint32_t i = 0; i + 1 < *n; i++)
+		found |= text[i] == ' ' && strchr(".?!,'nd", text[i + 1]) != NULL;
+	for (size_t i = 0; found && i < sizeof(pair) / sizeof(pair[0]); i++)
 		replace_all(text, n, pair[i][0], pair[i][1]);
 }
 
@@ -109,7 +112,7 @@ build_texts(struct tok_vocab *v, const struct tok_model *m, struct tok_error *er
 static bool
 build_tries(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 {
-	struct tok_longest_piece *piece = malloc((m->n_tokens + (size_t)1) * sizeof(*piece));
+	struct tok_trie_word *piece = malloc((m->n_tokens + (size_t)1) * sizeof(*piece));
 	bool ok = piece != NULL || tok_fail(err, "out of memory for %u tokens", m->n_tokens);
 
 	ok = ok && tok_longest_build(v, &v->longest, TOK_TABLE_LONGEST_NODE, TOK_TABLE_LONGEST_POP,

@@ -85,9 +85,22 @@ tok_words_build(struct tok_vocab *v, const uint32_t *id, uint32_t n, struct tok_
 #define WORDS_MOST 65536u  /* the first ids: the most frequent ones in most vocabularies */
 #define WORD_BYTES_MAX 32u /* of these words */
 
-/* Is the text of a token, as a whole word, this token alone? */
+/* Is a token of WordPiece ASCII that no step changes or splits? Nothing matches more of its text.
+ */
 static bool
-is_word(struct tok_stream *s, uint32_t id)
+is_plain(const struct tok_vocab *v, const uint8_t *p, uint32_t len)
+{
+	for (uint32_t i = 0; i < len; i++) {
+		if (p[i] == 0 || v->wordpiece.norm.plain[p[i]] != p[i])
+			return false;
+	}
+	return len <= v->wordpiece.max_chars;
+}
+
+/* Is the text of a token, as a whole word, this token alone? `matches`: the model finds the token.
+ */
+static bool
+is_word(struct tok_stream *s, uint32_t id, bool matches)
 {
 	const struct tok_vocab *v = s->vocab;
 	const struct tok_span span = v->span[id];
@@ -96,6 +109,8 @@ is_word(struct tok_stream *s, uint32_t id)
 
 	if (span.len == 0 || span.len > WORD_BYTES_MAX)
 		return false;
+	if (v->kind == TOK_KIND_WORDPIECE && matches && is_plain(v, p, span.len))
+		return true;
 	if (v->kind == TOK_KIND_WORDPIECE)
 		end = tok_wordpiece_word(s, p, span.len, ids);
 	else if (tok_unigram_push(s, p, span.len, &end))
@@ -104,7 +119,7 @@ is_word(struct tok_stream *s, uint32_t id)
 }
 
 bool
-tok_words_choose(struct tok_vocab *v, struct tok_error *err)
+tok_words_choose(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 {
 	const uint32_t most = v->info.n_ids < WORDS_MOST ? v->info.n_ids : WORDS_MOST;
 	uint32_t *id, n = 0;
@@ -121,7 +136,7 @@ tok_words_choose(struct tok_vocab *v, struct tok_error *err)
 		tok_stream_init(s, v, NULL, 0);
 		for (uint32_t i = 0; i < most; i++) {
 			id[n] = i;
-			n += is_word(s, i);
+			n += is_word(s, i, !m->token[i].outside);
 		}
 	}
 	ok = ok ? n == 0 || tok_words_build(v, id, n, err)

@@ -13,6 +13,9 @@
 #include "pretokenize/regex/regex.h"
 #include "build/vocab_table.h"
 
+/* What an element refers to is fetched from memory so many elements before it is looked at. */
+#define AHEAD 32u
+
 /* ---- tokens and merges ---- */
 
 /* A rank id's parts have lower rank ids, and its length is the sum of theirs. */
@@ -45,6 +48,7 @@ pairs_fit(const struct tok_vocab *v)
 		const uint64_t pair = v->pair[i];
 		const uint32_t r = (uint32_t)pair & 0x1fffff;
 
+		__builtin_prefetch(&v->split[v->pair[(i + AHEAD) & (n - 1)] & 0x1fffff]);
 		if (pair != ~0ull &&
 			(r - TOK_BYTES >= v->n_ranks - TOK_BYTES ||
 				pair >> 21 != tok_pair_key(v->split[r].left, v->split[r].right)))
@@ -127,6 +131,9 @@ nodes_fit(const struct tok_vocab *v)
 	bool ok = x.has_token != NULL && v->node[0].depth == 0 && children_fit(v, &x, 0);
 
 	for (uint32_t at = 1; ok && at < v->n_nodes; at++) {
+		const uint32_t ahead = at + AHEAD < v->n_nodes ? at + AHEAD : at;
+
+		__builtin_prefetch(&v->len[v->node[ahead].token]);
 		if (at == x.next) {
 			x.first = at;
 			x.next = x.used;

@@ -48,17 +48,20 @@ struct word {
 static void
 learn_tokens(struct tok_cache *c, const struct tok_vocab *v)
 {
+	const size_t room = v->table_bytes[TOK_TABLE_BYTES];
 	struct word word[WORDS];
 	uint32_t n = 0;
 
 	for (uint32_t i = v->n_ranks + v->n_unmerged; i-- > 0;) {
 		const uint32_t id = i < v->n_ranks ? v->ext[i] : v->unmerged[i - v->n_ranks];
 		const struct tok_span span = v->span[id];
-		uint8_t bytes[TOK_CACHE_SHORT + 1] = {0};
+		const uint8_t *p = v->bytes + span.off;
+		uint8_t last[TOK_CACHE_SHORT + 1] = {0};
 
 		if (span.len <= TOK_CACHE_SHORT) {
-			memcpy(bytes, v->bytes + span.off, span.len);
-			tok_cache_key(word[n].key, bytes, span.len);
+			if (span.off + sizeof(last) > room) /* as much is read */
+				p = memcpy(last, p, span.len);
+			tok_cache_key(word[n].key, p, span.len);
 			word[n].set = tok_cache_set(c, word[n].key);
 			word[n].id = id;
 			__builtin_prefetch(word[n++].set, 1);

@@ -16,12 +16,15 @@ static bool
 looks_like_tekken(char *text)
 {
 	const char *config = tok_json_find(tok_json_blanks(text), "config");
-	const char *vocab = tok_json_find(tok_json_blanks(text), "vocab");
+	const char *vocab;
 
-	return config != NULL && *config == '{' && vocab != NULL && *vocab == '[';
+	if (config == NULL || *config != '{')
+		return false;
+	vocab = tok_json_find(tok_json_blanks(text), "vocab");
+	return vocab != NULL && *vocab == '[';
 }
 
-/* The value of a key of the model, if it begins with `open`. */
+/* The value of a key of the model (tok_json_find), if it begins with `open`. */
 static char *
 find_part(char *model, const char *key, char open, struct cut *c)
 {
@@ -37,12 +40,12 @@ find_part(char *model, const char *key, char open, struct cut *c)
 	return p;
 }
 
-/* Read f->text without the parts cut[0 .. n), which are in order. */
+/* Read f->text without the parts cut[0 .. n), which are in order. nul: as of tok_json_text. */
 static bool
-read_rest(struct tok_json_file *f, size_t size, const struct cut *cut, uint32_t n,
+read_rest(struct tok_json_file *f, size_t size, bool nul, const struct cut *cut, uint32_t n,
 	struct tok_error *err)
 {
-	struct tok_json_text at;
+	struct tok_json_text at = {.nul = nul};
 	const char *from = f->text;
 	size_t have = 0, place;
 
@@ -57,7 +60,6 @@ read_rest(struct tok_json_file *f, size_t size, const struct cut *cut, uint32_t 
 		from = i < n ? cut[i].end : end;
 	}
 	f->rest[have] = '\0';
-	at.nul = looks_like_tekken(f->rest);
 	if (tok_json_tree_read(&f->tree, f->rest, have, &at))
 		return true;
 	place = (size_t)(at.p - f->rest);
@@ -79,7 +81,12 @@ tok_json_open_text(
 	model = tok_json_find(tok_json_blanks(f->text), "model");
 	f->vocab = find_part(model, "vocab", '{', &cut[n]);
 	n += f->vocab != NULL;
-	f->merges = find_part(model, "merges", '[', &cut[n]);
+	if (n > 0) { /* usually behind the vocabulary, which is long: it is skipped once */
+		f->merges = find_part(tok_json_blanks(f->text + (cut[0].end + 1 - f->text)),
+			"merges", '[', &cut[n]);
+		if (f->merges == NULL)
+			f->merges = find_part(model, "merges", '[', &cut[n]);
+	}
 	f->merges_end = cut[n].end;
 	n += f->merges != NULL;
 	if (n == 2 && cut[1].begin < cut[0].begin) {
@@ -88,7 +95,7 @@ tok_json_open_text(
 		cut[1] = cut[0];
 		cut[0] = first;
 	}
-	if (read_rest(f, size, cut, n, err)) {
+	if (read_rest(f, size, model == NULL && looks_like_tekken(f->text), cut, n, err)) {
 		f->root = f->tree.root;
 		if (tok_json_is_object(f->root))
 			return true;

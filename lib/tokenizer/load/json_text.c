@@ -7,13 +7,24 @@
 
 /* ---- any text ---- */
 
+/* Bytes of a string that are not simply a part of it. */
+static const bool special[256] = {[0 ... ' ' - 1] = true, ['"'] = true, ['\\'] = true};
+
+static inline char *
+plain_end(char *p)
+{
+	while (!special[(uint8_t)*p])
+		p++;
+	return p;
+}
+
 /* The end of the string at p, or NULL. */
 static char *
 skip_string(char *p)
 {
 	if (*p++ != '"')
 		return NULL;
-	for (; *p != '"'; p++) {
+	for (p = plain_end(p); *p != '"'; p = plain_end(p + 1)) {
 		if (*p == '\0' || (*p == '\\' && *++p == '\0'))
 			return NULL;
 	}
@@ -48,7 +59,7 @@ tok_json_find(char *p, const char *key)
 {
 	const size_t len = strlen(key);
 
-	if (p == NULL || *p != '{')
+	if (p == NULL || (*p != '{' && *p != ','))
 		return NULL;
 	do {
 		const char *name = tok_json_blanks(p + 1);
@@ -185,11 +196,13 @@ tok_json_string(struct tok_json_text *t, struct tok_json_string *s)
 
 	if (*p != '"')
 		return fail(t, "expected a string");
-	s->p = to = ++p;
-	for (;;) {
+	s->p = ++p;
+	for (; !special[(uint8_t)*p]; p++)
+		high |= (uint8_t)*p;
+	for (to = p;;) {
 		const uint8_t c = (uint8_t)*p;
 
-		if (c >= ' ' && c != '"' && c != '\\') {
+		if (!special[c]) {
 			high |= c;
 			*to++ = *p++;
 		} else if (c == '"') {

@@ -23,7 +23,8 @@ struct tok_json_string {
 	uint32_t len;
 };
 
-/* The value of a key in the object at p, or NULL. The text may be invalid. */
+/* The value of a key in the object at p, or among its members behind the comma at p; or NULL. The
+ * text may be invalid. */
 char *tok_json_find(char *p, const char *key);
 
 /* The end of the value at p, or NULL: there is no value. */

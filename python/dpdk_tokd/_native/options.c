@@ -182,11 +182,9 @@ take_truncation(struct how *h, const struct vocab *v, PyObject *o)
 struct how
 how_default(const struct vocab *v)
 {
-	struct how h = {.flags = v->flags | TOK_TEMPLATE | TOK_SPECIAL, .type = NPY_UINT32};
-
-	h.cut = batch_cut_of(
-		v->vocab, h.flags, SIZE_MAX, tok_vocab_shape(v->vocab)->truncation.left);
-	return h;
+	return (struct how){.flags = v->flags | TOK_TEMPLATE | TOK_SPECIAL,
+		.type = NPY_UINT32,
+		.cut.most = SIZE_MAX};
 }
 
 static bool
@@ -225,6 +223,7 @@ how_take(struct how *h, const struct vocab *v, const char *call, int known, PyOb
 {
 	const Py_ssize_t n = names == NULL ? 0 : PyTuple_Size(names);
 
+	h->cut.left = tok_vocab_shape(v->vocab)->truncation.left;
 	for (Py_ssize_t i = 0; i < n; i++) {
 		PyObject *given = PyTuple_GetItem(names, i);
 		int key = which(given, name, name_text, known);
@@ -237,7 +236,9 @@ how_take(struct how *h, const struct vocab *v, const char *call, int known, PyOb
 		if (!take_one(h, v, key, value[i]))
 			return false;
 	}
-	if (h->side && h->cut.most == SIZE_MAX) {
+	if (h->cut.most == SIZE_MAX) {
+		if (!h->side)
+			return true;
 		PyErr_SetString(PyExc_ValueError,
 			"truncation_side: nothing is truncated: give truncation as well");
 		return false;

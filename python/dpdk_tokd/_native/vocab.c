@@ -2,7 +2,8 @@
 /* Vocab: a loaded vocabulary, and its encoders. */
 #include "libtok.h"
 
-#include <string.h>
+/* Has the characters of a str that are not those of UTF-8. */
+#define FIRST_TEXT "A text of some words, not all of which are tokens; caf\u00e9, na\u00efve."
 
 struct encoder *
 encoder_borrow(struct vocab *v)
@@ -49,36 +50,19 @@ encoders_borrow(struct vocab *v, struct encoder **e, uint32_t n)
 }
 
 /*
- * An encoder for the first call, which waits neither for its cache nor for pages of code and stack,
- * nor for the tables' parts that most texts need: a text of the first tokens, the most frequent,
- * has been encoded. If memory is short, the first call says so.
+ * Encode a text, so that the first call waits neither for its encoder nor for pages of code, of
+ * Python's and numpy's as well. If it fails, the first call says why.
  */
 static void
 prepare_first_call(struct vocab *v)
 {
-	struct encoder *e = encoder_create(v->vocab);
-	struct ids ids;
-	uint8_t text[8192];
-	uint32_t len;
-	size_t n = 0;
+	PyObject *text = PyUnicode_FromString(FIRST_TEXT), *ids = NULL;
 
-	if (e == NULL)
-		return;
-	for (uint32_t id = 0; id < tok_vocab_info(v->vocab).n_ids; id++) {
-		const uint8_t *token = tok_vocab_token(v->vocab, id, &len);
-
-		if (token == NULL)
-			continue;
-		if (len >= sizeof(text) - n)
-			break;
-		memcpy(text + n, token, len);
-		n += len;
-		text[n++] = ' ';
-	}
-	if (ids_prepare(&ids, e, tok_encode_bound(v->vocab, n, 0)))
-		tok_encode(
-			v->vocab, e->cache, text, n, 0, ids.room, tok_encode_bound(v->vocab, n, 0));
-	encoder_return(v, e);
+	if (text != NULL)
+		ids = vocab_encode((PyObject *)v, &text, 1, NULL);
+	PyErr_Clear();
+	Py_XDECREF(ids);
+	Py_XDECREF(text);
 }
 
 static PyObject *

@@ -166,10 +166,14 @@ def _libtok(files: Files) -> Engine:
     import dpdk_tokd
 
     own = dpdk_tokd.Tokenizer.load(str(files.file))
-    how: dict[str, Any] = {"add_special_tokens": False, "tokens_in_text": "not-special"}
-    encode, batch = partial(own.encode, **how), partial(own.encode_batch, **how)
+    encode, how = own.encode, {"add_special_tokens": False, "tokens_in_text": "not-special"}
+    batch: Callable[..., Any] = partial(own.encode_batch, **how)
+
+    def one(text: str | bytes) -> np.ndarray:  # partial() takes three times as long as this
+        return encode(text, add_special_tokens=False, tokens_in_text="not-special")
+
     return Engine(
-        {f"encode, of {t.__name__}": Way(encode, t, from_array) for t in (str, bytes)},
+        {f"encode, of {t.__name__}": Way(one, t, from_array) for t in (str, bytes)},
         Batch(lambda texts, n: batch(texts, threads=n), lambda found: from_array(found.ids)),
         Batch(lambda texts, n: batch(texts, threads=n).tolist()),
     )

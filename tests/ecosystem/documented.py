@@ -1,56 +1,96 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Run the Python lines of documents, as a user of the package would: `documented.py FILE...`.
 
-A paragraph of code that needs an appliance, a hub or another package is left out. `expression  #
-literal` must have that value. Needs the vocabularies they load, and nothing but the package.
+`expression  # literal` must have that value, as far as the literal goes. A statement that needs an
+appliance, a hub or another package is named and skipped, and so is what uses its names. Needs the
+vocabularies they load, and nothing but the package with its extra `chat`.
 """
 
 import ast
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
-ELSEWHERE = re.compile(r"Client|client|Reader|from_pretrained|transformers|torch|await|Pipeline")
+NEEDS = {  # a name in a statement: what the statement needs
+    "Client": "an appliance",
+    "RingReader": "an appliance",
+    "from_pretrained": "the Hugging Face Hub",
+    "patch_transformers": "transformers",
+    "Pipeline": "transformers and a model",
+    "ray": "Ray",
+    "dataset": "datasets",
+}
 
 
-def paragraphs(text: str) -> list[str]:
-    blocks = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    found = [part for block in blocks for part in re.split(r"\n\n+", block)]
-    return [part for part in found if not ELSEWHERE.search(part)]
+def statements(text: str) -> Iterator[tuple[ast.stmt, str]]:
+    """Those of all blocks, with their lines."""
+    for block in re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        lines = block.splitlines()
+        for statement in ast.parse(block).body:
+            yield statement, "\n".join(lines[statement.lineno - 1 : statement.end_lineno])
+
+
+def names_of(statement: ast.stmt) -> tuple[set[str], set[str]]:
+    """What it uses, attributes too, and what it assigns."""
+    used, assigned, parameters = set(), set(), set()
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Attribute):
+            used.add(node.attr)
+        elif isinstance(node, ast.arg):
+            parameters.add(node.arg)
+        elif isinstance(node, ast.Name):
+            (used if isinstance(node.ctx, ast.Load) else assigned).add(node.id)
+    return used - parameters, assigned
 
 
 def literal(line: str) -> object:
     """What the comment of a line says that it gives; None: it is prose."""
     try:
-        return ast.literal_eval(line.partition("  # ")[2])
+        return ast.literal_eval(line.partition("  # ")[2].partition(": ")[0])
     except (SyntaxError, ValueError):
         return None
 
 
-def run(code: str, names: dict[str, object], where: str) -> int:
+def agrees(got: object, wanted: object) -> bool:
+    """`wanted` may end with an ellipsis."""
+    got = got.tolist() if hasattr(got, "tolist") else got
+    if isinstance(wanted, list) and isinstance(got, list) and wanted[-1:] == [...]:
+        wanted, got = wanted[:-1], got[: len(wanted) - 1]
+    return got == wanted
+
+
+def run(statement: ast.stmt, line: str, names: dict[str, object], where: str) -> int:
     """Returns how many values were compared."""
-    lines, compared = code.splitlines(), 0
-    for statement in ast.parse(code).body:
-        if isinstance(statement, ast.Expr):
-            value = eval(compile(ast.Expression(statement.value), where, "eval"), names)
-            wanted = literal(lines[statement.lineno - 1])
-            if wanted is not None:
-                got = value.tolist() if hasattr(value, "tolist") else value
-                if got != wanted:
-                    raise SystemExit(f"{where}: {lines[statement.lineno - 1]}\nis {got!r}")
-                compared += 1
-        else:
-            exec(compile(ast.Module([statement], []), where, "exec"), names)
-    return compared
+    if not isinstance(statement, ast.Expr):
+        exec(compile(ast.Module([statement], []), where, "exec"), names)
+        return 0
+    value = eval(compile(ast.Expression(statement.value), where, "eval"), names)
+    wanted = literal(line)
+    if wanted is None:
+        return 0
+    if not agrees(value, wanted):
+        raise SystemExit(f"{where}: {line}\nis {value!r}")
+    return 1
 
 
-def main() -> None:
-    for path in sys.argv[1:]:
-        names: dict[str, object] = {"texts": ["Hello, world", "and another text"]}
-        parts = paragraphs(Path(path).read_text())
-        compared = sum(run(part, names, path) for part in parts)
-        print(f"{Path(path).name}: {len(parts)} paragraphs, {compared} values")
+def page(path: Path) -> None:
+    names: dict[str, object] = {}
+    needs, ran, compared = dict(NEEDS), 0, 0
+    exec("import dpdk_tokd", names)
+    for statement, line in statements(path.read_text()):
+        used, assigned = names_of(statement)
+        needed = sorted({needs[name] for name in used & needs.keys()})
+        first = line.splitlines()[0].partition("  #")[0]
+        if needed:
+            needs |= dict.fromkeys(assigned - names.keys(), needed[0])
+            print(f"{path.name}: skipped, needs {' and '.join(needed)}: {first}")
+            continue
+        compared += run(statement, line, names, path.name)
+        ran += 1
+    print(f"{path.name}: {ran} statements, {compared} values")
 
 
 if __name__ == "__main__":
-    main()
+    for file in sys.argv[1:]:
+        page(Path(file))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A plugin of pytest: `tokenizers.Tokenizer` is ours, of the kind that $REPLACED_BY names."""
+"""A plugin of pytest: `tokenizers.Tokenizer` is ours, of the kind that $REPLACED_BY names, if
+it names one."""
 
 from __future__ import annotations
 
@@ -44,9 +45,13 @@ def patched(text: str) -> Patched:
     return Patched(reference.from_str(text))
 
 
-ours = {"HFTokenizer": Direct, "Backend": Patched}[os.environ["REPLACED_BY"]]
-ours.__name__ = "Tokenizer"
-patch._replace_decode_stream()
-for module in list(sys.modules.values()):
-    if module.__name__ != __name__ and getattr(module, "Tokenizer", None) is reference:
-        module.Tokenizer = ours  # type: ignore[attr-defined]
+def replace(ours: Any) -> None:
+    ours.__name__ = "Tokenizer"
+    patch._replace_decode_stream()
+    for module in list(sys.modules.values()):
+        if module.__name__ != __name__ and getattr(module, "Tokenizer", None) is reference:
+            module.Tokenizer = ours  # type: ignore[attr-defined]
+
+
+if kind := os.environ["REPLACED_BY"]:
+    replace({"HFTokenizer": Direct, "Backend": Patched}[kind])

@@ -7,18 +7,15 @@ it because it needs more from the network, is not counted.
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 from models import FETCHED
+from suites import cloned, compare, failures
 
 REPOSITORY, TAG = "https://github.com/huggingface/tokenizers", "v0.23.1"
-HERE = Path(__file__).parent
+PLUGIN = "replaced_tokenizer"
 
 # Why a test may fail.
 NAMED = {
@@ -64,11 +61,7 @@ NAMED = {
 
 @pytest.fixture(scope="module")
 def suite(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("tokenizers") / "source"
-    command = ["git", "clone", "--quiet", "--depth=1", f"--branch={TAG}", REPOSITORY, str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    if done.returncode != 0:
-        pytest.skip(f"{REPOSITORY} {TAG}: {done.stderr.strip().splitlines()[-1]}")
+    folder = cloned(REPOSITORY, TAG, tmp_path_factory.mktemp("tokenizers") / "source")
     data = folder / "bindings/python/tests/data"
     data.mkdir()
     if (vocab := FETCHED / "bert-base-uncased.txt").exists():
@@ -76,54 +69,15 @@ def suite(tmp_path_factory) -> Path:
     return folder / "bindings/python"
 
 
-def failures(suite: Path, replaced_by: str = "") -> dict[str, bool]:
-    """By a test's name: did it fail?"""
-    report = suite / f"report-{replaced_by}.xml"
-    options = [
-        f"--junitxml={report}",
-        "-pno:cacheprovider",
-        "-q",
-        "--ignore=tests/test_benchmarks.py",
-    ]
-    if replaced_by:
-        options.append("-preplaced_tokenizer")
-    env = {"HF_HUB_OFFLINE": "1", "PYTHONPATH": str(HERE), "REPLACED_BY": replaced_by}
-    subprocess.run(
-        [sys.executable, "-m", "pytest", *options, "tests"],
-        cwd=suite,
-        env=os.environ | env,
-        capture_output=True,
-        timeout=900,
-    )
-    return {
-        f"{case.get('classname')}.{case.get('name')}": any(
-            case.find(bad) is not None for bad in ("failure", "error")
-        )
-        for case in ElementTree.parse(report).getroot().iter("testcase")
-        if case.find("skipped") is None
-    }
-
-
 @pytest.fixture(scope="module")
 def passing(suite) -> list[str]:
     """Those that pass here with tokenizers itself."""
-    found = [name for name, failed in failures(suite).items() if not failed]
+    found = [name for name, failed in failures(suite, PLUGIN, "").items() if not failed]
     assert len(found) > 100
     return found
 
 
 @pytest.mark.parametrize("kind", NAMED)
 def test_it_passes_but_for_what_is_named(kind, suite, passing, record_property):
-    failed = failures(suite, kind)
-    bad = [name for name in passing if failed[name]]
-    rows, left = [], set(bad)
-    for why, names in NAMED[kind].items():
-        found = [name for name in bad if name.rpartition(".")[2] in names]
-        left -= set(found)
-        spoken = ", ".join(f"`{name}`" for name in sorted({n.rpartition(".")[2] for n in found}))
-        if found:
-            rows.append(f"| {why} | {len(found)} | {spoken} |")
-    count = f"{kind}: {len(passing) - len(bad)} of {len(passing)} pass, all of which pass with tokenizers"
-    head = "\n\n| what fails, and why | tests | |\n|---|---|---|\n" if rows else ""
-    record_property("text", count + head + "\n".join(rows))
-    assert not left
+    failed = failures(suite, PLUGIN, kind)
+    record_property("text", f"{kind}: {compare(passing, failed, NAMED[kind])}")

@@ -33,6 +33,8 @@ class Root:
     arch: str = ""  # Debian's name; empty: this machine's
 
 
+PYTHONS = {"3.11": "bookworm", "3.13": "trixie", "3.14": "forky"}  # as of tools/wheels
+
 ROOTS = {
     # For each architecture of guests, with the Python that tokd-host needs. That of amd64 is also
     # what the disk is made of: a system with systemd and GRUB.
@@ -45,8 +47,12 @@ ROOTS = {
         arch="amd64",
     ),
     "arm64": Root(("linux-image-arm64", "busybox-static", "python3.11"), arch="arm64"),
-    # What a wheel for aarch64 runs in, by qemu-user, with NumPy's library.
-    "python-arm64": Root(("python3.11", "libstdc++6"), arch="arm64"),
+    # What a wheel runs in, with NumPy's library.
+    **{
+        f"python{version}-{machine}": Root((f"python{version}", "libstdc++6"), suite, arch)
+        for version, suite in PYTHONS.items()
+        for machine, arch in (("x86_64", "amd64"), ("aarch64", "arm64"))
+    },
     # RHEL 9's Python, the oldest that tokd-host supports.
     "python3.9": Root(("python3.9",), suite="bullseye"),
     # For the CPU alone: PyPI's is 3 GB with the CUDA libraries that it does not load without.
@@ -115,9 +121,11 @@ def root(name: str) -> Path:
     which = ROOTS[name]
 
     def make(folder: Path) -> None:
-        command = ["mmdebstrap", "--quiet", "--variant=extract"]
+        # A mirror's copy of a release that is not stable yet may be weeks old.
+        expired = '--aptopt=Acquire::Check-Valid-Until "false"'
+        command = ["mmdebstrap", "--quiet", "--variant=extract", expired]
         command += [f"--arch={which.arch}"] if which.arch else []
-        if "base-files" in which.packages:
+        if "base-files" in which.packages or which.suite in ("trixie", "forky"):
             command.append("--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr")
         command += [f"--include={','.join(which.packages)}", which.suite, str(folder)]
         done = subprocess.run(

@@ -219,7 +219,9 @@ def main() -> None:
                 f"| {spread([mb / r.wall for r in got])} | {spread([r.rss for r in got])} "
                 f"| {spread([r.anonymous for r in got])} |"
             )
-    o.out.write_text(page(rows, o.mb, o.repeats, loads))
+    # Its last section is that of bench.bulk_processes.
+    old = o.out.read_text() if o.out.exists() else ""
+    o.out.write_text(page(rows, o.mb, o.repeats, loads) + "".join(old.partition("\n## ")[1:]))
 
 
 if __name__ == "__main__":

@@ -86,19 +86,10 @@ put(struct making *g, const struct list *l, const struct tok_model_added *t,
 		if (!tok_spm_normalize(v, from, len, text, TOK_ADDED_BYTES_MAX, &n) || n == 0)
 			return tok_fail(err, NO_FORM, t->id, TOK_ADDED_BYTES_MAX);
 		len = (uint32_t)n;
-<<<<<<< HEAD
-	} else if (m == NULL || !m->nfc)
-		memcpy(text, l->bytes + t->off, len);
-	else if (!normalize(l->bytes + t->off, len, text, &len) || len > TOK_ADDED_BYTES_MAX)
-		return tok_fail(err, "added token %u: its form C has more than %u bytes, or marks",
-			t->id, TOK_ADDED_BYTES_MAX);
-	g->piece[g->n] = (struct tok_trie_word){text, len, g->n, TOK_LONGEST_GO_ON, 0};
-=======
 	} else {
 		memcpy(text, from, len);
 	}
-	g->piece[g->n] = (struct tok_longest_piece){text, len, g->n, TOK_LONGEST_GO_ON};
->>>>>>> w/hf
+	g->piece[g->n] = (struct tok_trie_word){text, len, g->n, TOK_LONGEST_GO_ON, 0};
 	g->token[g->n++] = (struct tok_added_token){
 		.id = t->id, .len = (uint16_t)len, .what = (uint16_t)t->what};
 	g->n_text += len;

@@ -115,22 +115,13 @@ add_bert(struct sum *s, const struct tok_model *m)
 {
 	const struct tok_model_bert *b = &m->bert;
 
-<<<<<<< HEAD
 	add_number(s, m->kind);
 	add_number(s, (uint32_t)b->clean_text << 3 | (uint32_t)b->handle_chinese_chars << 2 |
 			      (uint32_t)b->strip_accents << 1 | b->lowercase);
 	add_number(s, b->max_chars);
-	add_number(s, b->unk);
-=======
-	crc = add_number(crc, m->kind);
-	crc = add_number(crc, (uint32_t)b->clean_text << 3 |
-				      (uint32_t)b->handle_chinese_chars << 2 |
-				      (uint32_t)b->strip_accents << 1 | b->lowercase);
-	crc = add_number(crc, b->max_chars);
 	if (b->whole)
-		crc = add_number(crc, 0x77686f);
-	return add_number(crc, b->unk);
->>>>>>> w/hf
+		add_number(s, 0x77686f);
+	add_number(s, b->unk);
 }
 
 /* The normalization, and all scores exactly: a difference in the last bit can change ids. */
@@ -209,23 +200,15 @@ tok_model_checksum(const struct tok_model *m)
 		add_number(s, m->merge[i].result);
 	}
 	/* Only if it makes a difference, so that equal tokenizers have equal checksums. */
-<<<<<<< HEAD
-	if (m->nfc)
+	if (tok_norm_is_form_c(&m->norm))
 		add_number(s, 0x4e4643);
+	else if (m->norm.n > 0)
+		add_bytes(s, &m->norm, sizeof(m->norm));
 	if (m->metaspace.stage != TOK_METASPACE_OFF)
 		add_number(
 			s, 0x73700000u | (uint32_t)m->metaspace.stage << 8 | m->metaspace.prefix);
-=======
-	if (tok_norm_is_form_c(&m->norm))
-		crc = add_number(crc, 0x4e4643);
-	else if (m->norm.n > 0)
-		crc = tok_crc32(crc, &m->norm, sizeof(m->norm));
-	if (m->metaspace.stage != TOK_METASPACE_OFF)
-		crc = add_number(
-			crc, 0x73700000u | (uint32_t)m->metaspace.stage << 8 | m->metaspace.prefix);
 	if (m->word_end)
-		crc = add_number(crc, 0x3c2f77);
->>>>>>> w/hf
+		add_number(s, 0x3c2f77);
 	if (m->greedy)
 		add_number(s, 0x677265);
 	if (m->ignore_merges && m->n_unmerged > 0)

@@ -216,7 +216,8 @@ merge_left(const struct tok_vocab *v, struct tok_block *b, uint32_t n, const uin
 		b->ids[k] = out;
 		out += len;
 	}
-	tok_bpe_merge(v, b->word, words);
+	if (words > 0)
+		tok_bpe_merge(v, b->word, words);
 }
 
 /* ---- 4. ids ---- */

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Client processes: libtokd-client with a socket of the simulation, and requests one by one. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "seams.h"
+#include "sim.h"
+
+#define WAKE_NS (5 * US) /* of a process that sleeps in ppoll() */
+#define RX_MOST 2048	 /* datagrams in the socket's buffer */
+#define FULL_PAUSE MS
+#define DONE_MOST 32
+#define GUARD UINT32_C(0xdeadbeef) /* behind the ids' room */
+
+static void
+wake_by(struct world *w, uint32_t i, uint64_t at)
+{
+	struct client *c = &w->client[i];
+
+	if (at >= c->wake_at)
+		return;
+	c->wake_at = at;
+	world_put(w, at, CLIENT, i, NULL);
+}
+
+void
+client_start(struct world *w, uint32_t i)
+{
+	struct client *c = &w->client[i];
+	struct tokd_client_options options = {.requests = IN_FLIGHT};
+	char error[TOKD_ERROR_MAX];
+
+	c->first_id = 1 + dice_throw(&w->dice) % (UINT64_C(1) << 48);
+	options.first_stream_id = c->first_id;
+	c->port = (uint16_t)(20000 + world_dice(w, 40000));
+	c->wake_at = NEVER;
+	memset(c->ask, 0, sizeof(c->ask));
+	seams_client(i);
+	c->c = tokd_client_open("simulated", TOKD_WIRE_PORT, &options, error);
+	if (c->c == NULL) {
+		fprintf(stderr, "%s\n", error);
+		abort();
+	}
+	world_trace(w, "client up", i, c->port, c->first_id);
+}
+
+static void
+let_go(struct world *w, struct ask *k)
+{
+	free(k->r.ids);
+	k->r.ids = NULL;
+	k->ended = w->now;
+	w->n_pending--;
+}
+
+void
+client_crash(struct world *w, uint32_t i)
+{
+	struct client *c = &w->client[i];
+
+	world_trace(w, "client down", i, 0, 0);
+	for (uint32_t s = 0; s < IN_FLIGHT; s++) {
+		if (c->ask[s] == NULL)
+			continue;
+		c->ask[s]->gone = true;
+		w->check.gone++;
+		let_go(w, c->ask[s]);
+	}
+	tokd_client_close(c->c);
+	queue_empty(w, &c->rx);
+	client_start(w, i);
+}
+
+void
+client_takes(struct world *w, uint32_t i, struct packet *p)
+{
+	struct client *c = &w->client[i];
+
+	if (c->rx.n >= RX_MOST) {
+		packet_drop(w, p);
+		return;
+	}
+	queue_put(&c->rx, p);
+	wake_by(w, i, RTE_MAX(w->now + WAKE_NS, c->stalled_until));
+}
+
+static void
+ended(struct world *w, struct client *c, struct ask *k)
+{
+	if (k->r.ids != NULL && k->r.ids[k->r.max_ids] != GUARD)
+		check_fault(w, "ids were written past their room");
+	check_ended(w, k);
+	c->ask[k->r.slot] = NULL;
+	let_go(w, k);
+}
+
+void
+client_wakes(struct world *w, uint32_t i)
+{
+	struct client *c = &w->client[i];
+	struct tokd_request *done[DONE_MOST];
+	uint64_t next;
+	uint32_t n;
+
+	if (c->wake_at != w->now)
+		return; /* it woke before */
+	c->wake_at = NEVER;
+	if (w->now < c->stalled_until) {
+		wake_by(w, i, c->stalled_until);
+		return;
+	}
+	seams_client(i);
+	do {
+		n = tokd_client_poll(c->c, done, DONE_MOST);
+		for (uint32_t d = 0; d < n; d++) {
+			if (done[d]->status != TOKD_PENDING)
+				ended(w, c, done[d]->user);
+		}
+	} while (n == DONE_MOST || c->rx.n > 0);
+	next = tokd_client_next_ns(c->c);
+	if (next != UINT64_MAX)
+		wake_by(w, i, w->now + RTE_MAX(next, US));
+	if (tokd_client_wants_write(c->c))
+		wake_by(w, i, w->now + 50 * US);
+}
+
+/* A text, at random: with ids or for the ring alone, early ids or not. */
+static void
+submit(struct world *w, struct client *c, uint32_t i)
+{
+	struct ask *k = &w->check.ask[w->check.n_asks++];
+	const struct text *t;
+	uint32_t room;
+
+	k->text = world_dice(w, w->plan.attack == SIM_ATTACKS ? TEXTS : SMALL_TEXTS);
+	k->text += w->plan.attack == GREEDY && i > 0 ? SMALL_TEXTS : 0;
+	k->client = i;
+	k->begun = w->now;
+	t = &w->check.text[k->text];
+	room = t->n_ids + world_dice(w, 8);
+	k->r = (struct tokd_request){.text = t->bytes, .len = t->len, .max_ids = room, .user = k};
+	if (w->plan.attack != SIM_ATTACKS || world_dice(w, 4) != 0) {
+		k->r.ids = malloc((room + 1) * sizeof(uint32_t));
+		if (k->r.ids == NULL)
+			abort();
+		k->r.ids[room] = GUARD;
+	}
+	if (w->plan.attack == SIM_ATTACKS && world_dice(w, 4) == 0)
+		k->r.flags = TOKD_REQUEST_STREAM;
+	seams_client(i);
+	if (tokd_client_submit(c->c, &k->r) != TOKD_PENDING)
+		check_fault(w, "a client with room did not take a request");
+	c->ask[k->r.slot] = k;
+	c->left--;
+	world_trace(w, "request", i, k->text, k->r.len);
+	wake_by(w, i, w->now);
+}
+
+void
+client_submits(struct world *w, uint32_t i)
+{
+	struct client *c = &w->client[i];
+	const uint64_t pause = w->plan.attack == GREEDY && i > 0 ? US : w->plan.pause;
+	uint32_t n = 0;
+
+	if (c->left == 0)
+		return;
+	for (uint32_t s = 0; s < IN_FLIGHT; s++)
+		n += c->ask[s] != NULL;
+	if (n < IN_FLIGHT && w->now >= c->stalled_until)
+		submit(w, c, i);
+	if (c->left > 0)
+		world_put(w, w->now + (n < IN_FLIGHT ? world_wait(w, pause) : FULL_PAUSE), SUBMIT,
+			i, NULL);
+}

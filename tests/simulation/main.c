@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The program: worlds of seeds, one after the other; or the attacks. */
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../fuzz/eal.h"
+#include "sim.h"
+#include "vocabulary.h"
+
+static char folder[] = "/tmp/tokd-simulation-XXXXXX";
+static char path[64];
+const char *sim_socket = path;
+
+static const char usage[] =
+	"usage: simulation [--seeds A-B] [--trace] [--break RULE] [--attack NAME | --attacks]\n"
+	"  --seeds A-B   worlds of these seeds, in order, until one fails [1-100]\n"
+	"  --trace       print each event\n"
+	"  --break RULE  crc, once, cursor, feed or timer: the checker must notice\n"
+	"  --attack NAME one attack: rest, forged-0.9, ...\n"
+	"  --attacks     a table of all attacks\n";
+
+struct totals {
+	uint64_t worlds, asks, ok, refused, timeout, ids_crc, gone, complete, again, read, events;
+	uint64_t hostile;
+};
+
+static void
+add(struct totals *t, const struct world *w)
+{
+	const struct checker *c = &w->check;
+
+	t->worlds++;
+	t->asks += c->n_asks;
+	t->ok += c->ok;
+	for (uint32_t i = 0; i < TOKD_R_MAX; i++)
+		t->refused += c->refused[i];
+	t->timeout += c->timeout;
+	t->ids_crc += c->ids_crc;
+	t->gone += c->gone;
+	t->complete += c->complete;
+	t->again += c->again;
+	t->read += c->read;
+	t->events += w->n_events;
+	t->hostile += w->hostile_frames;
+}
+
+static void
+print_totals(const struct totals *t)
+{
+	printf("%" PRIu64 " worlds, %" PRIu64 " events, %" PRIu64 " hostile frames\n", t->worlds,
+		t->events, t->hostile);
+	printf("%" PRIu64 " requests: %" PRIu64 " with their ids, %" PRIu64 " refused, %" PRIu64
+	       " timed out, %" PRIu64 " with a wrong CRC of ids, %" PRIu64
+	       " of crashed clients; 0 lost, 0 wrong, 0 twice\n",
+		t->asks, t->ok, t->refused, t->timeout, t->ids_crc, t->gone);
+	printf("%" PRIu64 " texts complete in the ring, %" PRIu64
+	       " of them again under a new name; %" PRIu64 " records read by readers\n",
+		t->complete, t->again, t->read);
+}
+
+static void
+print_plan(const struct plan *p)
+{
+	const struct network_plan *n = &p->network;
+
+	printf("seed %" PRIu64
+	       ": %u clients, %u requests each, texts to %u bytes; %u streams, ring %" PRIu64
+	       ", side store %" PRIu64 "; stream timeout %u ms, reader %u ms\n",
+		p->seed, p->clients, p->requests, p->text_most, p->streams, p->ring_bytes,
+		p->side_bytes, p->stream_ms, p->reader_ms);
+	printf("  of 10,000: %u lost, %u twice (by %" PRIu64 " us), %u late (by %" PRIu64
+	       " us), %u flipped, %u spoilt, %u TX refused; delay %" PRIu64 " + %" PRIu64 " us\n",
+		n->lose, n->twice, n->twice_by / US, n->late, n->late_by / US, n->flip, n->spoil,
+		p->tx_refused, n->delay / US, n->jitter / US);
+	printf("  faults:%s%s%s%s%s; %u readers, %u slow; %u hostile frames/s\n",
+		p->fault.partition != NEVER ? " partition" : "",
+		p->fault.crash != NEVER ? " crash" : "",
+		p->fault.client_crash != NEVER ? " client-crash" : "",
+		p->fault.stall != NEVER ? " stall" : "",
+		p->fault.clock_jump != NEVER ? " clock-jump" : "", p->readers, p->slow_readers,
+		p->hostile_hz);
+}
+
+/* 0: it held. */
+static int
+run_seed(const struct plan *plan, struct totals *t)
+{
+	struct world *w = world_run(plan);
+	int rc = w->check.faults > 0;
+
+	add(t, w);
+	if (plan->trace || rc != 0)
+		print_plan(plan);
+	if (plan->trace || rc != 0)
+		printf("seed %" PRIu64 ": %" PRIu64 " events, hash %016" PRIx64 "\n", plan->seed,
+			w->n_events, w->trace_hash);
+	if (rc != 0)
+		printf("seed %" PRIu64 " FAILED at %" PRIu64 " us: %s\nagain: simulation --seeds "
+		       "%" PRIu64 "-%" PRIu64 " --trace%s%s\n",
+			plan->seed, w->now / US, w->check.fault, plan->seed, plan->seed,
+			plan->broken != RULES_KEPT ? " --break " : "",
+			plan->broken != RULES_KEPT ? sim_rule_name[plan->broken] : "");
+	world_free(w);
+	return rc;
+}
+
+static int
+compare(const void *a, const void *b)
+{
+	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* One row: of the good client, which is the first. */
+static void
+run_attack(enum sim_attack attack, bool trace)
+{
+	struct plan plan = plan_of_attack(attack);
+	struct world *w;
+	struct checker *c;
+	uint64_t n = 0, ok = 0, refused = 0;
+	double seconds;
+
+	plan.trace = trace;
+	w = world_run(&plan);
+	c = &w->check;
+	for (uint32_t i = 0; i < c->n_asks; i++) {
+		const struct ask *k = &c->ask[i];
+
+		if (k->client != 0)
+			continue;
+		n++;
+		refused += k->r.status == TOKD_E_REFUSED;
+		if (k->r.status == TOKD_OK)
+			c->took[ok++] = k->ended - k->begun;
+	}
+	qsort(c->took, ok, sizeof(*c->took), compare);
+	seconds = (double)w->now / (double)SECOND;
+	printf("| %s | %.2f | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " |",
+		sim_attack_name[attack], (double)w->hostile_bytes * 8 / seconds / 1e6, n, ok,
+		refused, n - ok - refused);
+	if (ok > 0)
+		printf(" %.2f | %.2f |", (double)c->took[ok / 2] / 1e6,
+			(double)c->took[ok * 99 / 100] / 1e6);
+	else
+		printf(" - | - |");
+	printf(" %" PRIu64 " | %" PRIu64 " |", c->twice, c->again);
+	if (w->hostile_bytes > 0)
+		printf(" %.1f |\n", (double)w->a.bytes_to[1] / (double)w->hostile_bytes);
+	else
+		printf(" - |\n");
+	if (c->faults > 0)
+		printf("FAILED: %s\n", c->fault);
+	world_free(w);
+}
+
+static uint32_t
+index_of(const char *name, const char *const *names, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		if (names[i] != NULL && strcmp(names[i], name) == 0)
+			return i;
+	}
+	fprintf(stderr, "simulation: %s: unknown\n%s", name, usage);
+	exit(2);
+}
+
+static void
+set_up(void)
+{
+	eal_start();
+	sim_vocab = vocabulary_make(VOCABULARY_MERGES);
+	if (sim_vocab == NULL || mkdtemp(folder) == NULL)
+		exit(1);
+	snprintf(path, sizeof(path), "%s/socket", folder);
+}
+
+int
+main(int argc, char **argv)
+{
+	static const struct option options[] = {{"seeds", required_argument, NULL, 's'},
+		{"trace", no_argument, NULL, 't'}, {"break", required_argument, NULL, 'b'},
+		{"attack", required_argument, NULL, 'a'}, {"attacks", no_argument, NULL, 'A'}, {0}};
+	uint64_t first = 1, last = 100;
+	uint32_t broken = RULES_KEPT, attack = SIM_ATTACKS;
+	bool trace = false, attacks = false;
+	struct totals t = {0};
+	int option, rc = 0;
+
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (option == 's' && sscanf(optarg, "%" SCNu64 "-%" SCNu64, &first, &last) == 2) {
+		} else if (option == 't') {
+			trace = true;
+		} else if (option == 'b') {
+			broken = index_of(optarg, sim_rule_name, SIM_RULES);
+		} else if (option == 'a') {
+			attack = index_of(optarg, sim_attack_name, SIM_ATTACKS);
+		} else if (option == 'A') {
+			attacks = true;
+		} else {
+			fputs(usage, stderr);
+			return 2;
+		}
+	}
+	set_up();
+	if (attacks || attack != SIM_ATTACKS) {
+		printf("| attack | Mbit/s | requests | ids | refused | unanswered | p50, ms | p99, ms "
+		       "| twice | again | bytes out a byte in |\n"
+		       "|---|---|---|---|---|---|---|---|---|---|---|\n");
+		for (uint32_t i = 0; i < SIM_ATTACKS; i++) {
+			if (attacks || attack == i)
+				run_attack(i, trace);
+		}
+	} else {
+		for (uint64_t seed = first; seed <= last && rc == 0; seed++) {
+			struct plan plan = plan_of_seed(seed);
+
+			plan.trace = trace;
+			plan.broken = broken;
+			rc = run_seed(&plan, &t);
+		}
+		if (rc == 0)
+			print_totals(&t);
+	}
+	unlink(path);
+	rmdir(folder);
+	return rc;
+}

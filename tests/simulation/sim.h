@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A deterministic simulation: clients, a network and one worker of the appliance in one thread, in
+ * virtual time, from one seed. The clients, the appliance's data path and control socket, and the
+ * readers are the product's own code; what they ask of the system is answered by seams.c.
+ *
+ *   plan.c       a seed to a plan: sizes, rates of faults; the fixed plans of attacks
+ *   world.c      events in order of time, until all requests have ended
+ *   network.c    loses, doubles, delays, spoils frames
+ *   appliance.c  the worker, its turns, crashes and restarts
+ *   clients.c    processes with libtokd-client; their requests
+ *   readers.c    processes with libtokd-reader: good, slow, stopped
+ *   hostile.c    forged and mutated frames
+ *   checker.c    what must hold
+ *   seams.c      clock, random numbers, sockets, port; the rules that can be broken
+ */
+#pragma once
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <rte_byteorder.h>
+#include <rte_ip.h>
+
+#include <tok.h>
+#include <tokd/client.h>
+#include <tokd/reader.h>
+#include <tokd/ring.h>
+#include <tokd/wire.h>
+
+#include "../../app/tokd-load/dice.h"
+#include "datapath/worker.h"
+#include "readers/attach.h"
+
+#define US UINT64_C(1000)
+#define MS UINT64_C(1000000)
+#define SECOND UINT64_C(1000000000)
+#define NEVER UINT64_MAX
+#define SIM_TSC_HZ SECOND /* one tick is a ns */
+
+/* What the worker's CPU takes, in ns: stands for a machine, is none. */
+#define RX_NS 150 /* a frame received */
+#define TX_NS 150 /* a frame sent */
+#define TX_CALL_NS 500
+#define FEED_NS 300 /* a call of the tokenizer */
+#define FEED_BYTE_NS 4
+
+#define FRAME_MAX 1536
+#define CLIENTS_MAX 65
+#define READERS_SIM_MAX 4
+#define IN_FLIGHT 64		/* requests of a client in progress */
+#define TEXTS 48		/* distinct texts of a world */
+#define SMALL_TEXTS (TEXTS / 2) /* of an attack: the others are for greedy clients */
+#define GREEDY_BYTES 8192
+#define GOOD_REQUESTS_BESIDE_GREEDY 200
+#define SERVER_IP RTE_IPV4(10, 0, 0, 1)
+#define HOSTILE_EPOCH 0xbad00000u /* and above: texts that nobody checks */
+
+enum sim_rule { RULES_KEPT, NO_CRC, NO_ONCE, NO_CURSOR, NO_FEED, NO_TIMER, SIM_RULES };
+extern const char *const sim_rule_name[SIM_RULES];
+
+/* Each with one good client beside it; SIM_ATTACKS: none, a world of a seed. */
+enum sim_attack {
+	AT_REST,
+	FORGED_FIRST,
+	FORGED_MORE,
+	TRICKLE_STREAMS,
+	STORM,
+	GREEDY,
+	TRICKLE_READER,
+	STOPPED_SINK,
+	REPEAT_5000,
+	REPEAT_20000,
+	AMPLIFY,
+	SIM_ATTACKS
+};
+
+/* Of 10,000 packets so many. */
+struct network_plan {
+	uint32_t lose, twice, late, flip, spoil;
+	uint64_t delay, jitter, late_by; /* ns; `late` packets take up to late_by more */
+	uint64_t twice_by;		 /* and the second of two up to this */
+};
+
+/* Mean ns between; NEVER. */
+struct fault_plan {
+	uint64_t partition, crash, client_crash, stall, clock_jump;
+};
+
+struct plan {
+	uint64_t seed;
+	enum sim_rule broken;
+	enum sim_attack attack;
+	bool trace;
+	uint32_t clients, requests; /* of each client */
+	uint64_t begin;		    /* of the first */
+	uint64_t pause;		    /* mean ns between a client's requests */
+	uint32_t text_most;
+	uint32_t streams, rx_desc;
+	uint64_t ring_bytes, side_bytes;
+	uint32_t stream_ms, done_ms, reader_ms;
+	struct network_plan network;
+	struct fault_plan fault;
+	uint32_t readers, slow_readers; /* of the readers so many are slow or stop */
+	uint64_t slow_pause;
+	uint32_t hostile_hz; /* frames a second */
+	uint32_t tx_refused; /* of 10,000 batches */
+};
+
+struct packet {
+	struct packet *next;
+	uint32_t len;
+	uint8_t bytes[FRAME_MAX];
+};
+
+enum event_kind {
+	TO_APPLIANCE,
+	TO_CLIENT,
+	TURN,
+	CONTROL,
+	CLIENT,
+	SUBMIT,
+	READER,
+	HOSTILE,
+	PARTITION,
+	CRASH,
+	CLIENT_CRASH,
+	STALL,
+	CLOCK_JUMP,
+	EVENTS
+};
+
+struct event {
+	uint64_t at, order; /* equal times: in order of making */
+	enum event_kind kind;
+	uint32_t who;
+	struct packet *p;
+};
+
+struct queue {
+	struct packet *first, **end;
+	uint32_t n;
+};
+
+struct text {
+	uint8_t *bytes;
+	uint32_t len, n_ids;
+	uint32_t *ids; /* of tok_encode */
+};
+
+/* One request of a client, from submitting to its end. */
+struct ask {
+	struct tokd_request r;
+	uint32_t text, client;
+	uint64_t begun, ended; /* ended 0: in progress */
+	uint32_t in_ring;      /* completed under so many names */
+	bool gone;	       /* its client crashed */
+};
+
+struct client {
+	struct tokd_client *c;
+	uint32_t ip;
+	uint16_t port;
+	uint64_t stalled_until, ahead; /* of its clock */
+	uint64_t wake_at;
+	struct queue rx;
+	uint32_t left;
+	uint64_t first_id;
+	struct ask *ask[IN_FLIGHT]; /* by tokd_request.slot */
+};
+
+enum reader_way { READS_ALL, READS_SLOWLY, STOPS };
+
+struct reader {
+	struct tokr *r;
+	enum reader_way way;
+	uint64_t next; /* record of its instance, in order; NEVER: any */
+	uint64_t seen;
+};
+
+struct appliance {
+	bool up;
+	struct tokd_worker w;
+	struct tokd_options opt;
+	struct tokd_attach attach;
+	_Atomic uint32_t stop;
+	uint64_t cpu_now;    /* the worker's clock in its turn */
+	uint64_t busy_until; /* end of its turn */
+	uint64_t turn_at;    /* of the next; NEVER */
+	uint64_t stalled_until;
+	uint64_t tsc_ahead;
+	uint64_t up_again_at;
+	struct queue rx;
+	uint64_t instance; /* counts up */
+	uint64_t walked;   /* ring position up to which the checker has looked */
+	uint64_t sum[C_COUNT];
+	uint64_t bytes_to[2]; /* to good clients, to others */
+};
+
+struct key {
+	uint64_t stream_id;
+	uint32_t epoch;
+	uint32_t ask_1;	  /* index of the ask, from 1; 0: free */
+	uint64_t done_in; /* instance in whose ring it was completed */
+};
+
+/* A stream of the ring, by its serial. */
+struct serial {
+	uint32_t key_1; /* in keys, from 1; 0: unknown */
+	uint32_t n;
+	bool begun, over, wrong;
+};
+
+/* A record as it was published. */
+struct record {
+	uint64_t pos, hash;
+};
+
+/* Of one instance, in order. */
+struct ring_log {
+	struct record *record;
+	uint64_t n, room;
+};
+#define INSTANCES_MAX 128
+
+struct checker {
+	struct ring_log log[INSTANCES_MAX];
+	struct text text[TEXTS];
+	struct ask *ask;
+	uint32_t n_asks;
+	struct key *key;
+	uint32_t n_keys, keys_room; /* a power of two */
+	struct serial *serial;
+	uint64_t n_serials, serials_room;
+	uint64_t ok, refused[TOKD_R_MAX], timeout, ids_crc, other, gone;
+	uint64_t records, ids, complete, again; /* again: under another name of the same request */
+	uint64_t twice;
+	uint64_t read, drops, drops_seen; /* records; readers dropped, and those who noticed */
+	uint64_t faults;
+	char fault[256]; /* the first */
+	uint64_t *took;	 /* ns of each request that ended well */
+};
+
+struct world {
+	struct plan plan;
+	uint64_t now, order, dice;
+	uint64_t trace_hash, n_events;
+	uint64_t calm_at; /* faults have ended then; NEVER: not yet */
+	uint64_t cut_until;
+	bool last_ones;	    /* each client makes its last requests, in the calm */
+	uint32_t n_pending; /* requests to be made, or in progress */
+	struct event *heap;
+	uint32_t n_heap, heap_room;
+	struct packet *spare;
+	struct appliance a;
+	struct client client[CLIENTS_MAX];
+	struct reader reader[READERS_SIM_MAX];
+	struct checker check;
+	uint64_t hostile_frames, hostile_bytes;
+};
+
+extern struct world *sim; /* the one that runs, for the seams */
+extern const struct tok_vocab *sim_vocab;
+extern const char *sim_socket;
+
+/* plan.c */
+struct plan plan_of_seed(uint64_t seed);
+struct plan plan_of_attack(enum sim_attack attack);
+extern const char *const sim_attack_name[SIM_ATTACKS];
+
+/* world.c */
+struct world *world_run(const struct plan *plan); /* the caller frees it by world_free() */
+void world_free(struct world *w);
+void world_put(struct world *w, uint64_t at, enum event_kind kind, uint32_t who, struct packet *p);
+void world_trace(struct world *w, const char *what, uint64_t a, uint64_t b, uint64_t c);
+uint32_t world_dice(struct world *w, uint32_t below);
+/* True `of` times in 10,000. */
+bool world_chance(struct world *w, uint32_t of);
+/* Exponentially distributed, in steps, around `mean`. */
+uint64_t world_wait(struct world *w, uint64_t mean);
+struct packet *packet_take(struct world *w);
+void packet_drop(struct world *w, struct packet *p);
+void queue_put(struct queue *q, struct packet *p);
+struct packet *queue_get(struct queue *q);
+void queue_empty(struct world *w, struct queue *q);
+
+/* network.c */
+/* A frame of one of our clients, or of `ip`, with n bytes at `payload`. */
+struct packet *frame_make(struct world *w, uint32_t ip, uint16_t port, const void *head,
+	uint32_t head_len, const void *body, uint32_t body_len);
+void frame_seal(struct packet *p);
+void network_to_appliance(struct world *w, struct packet *p);
+void network_to_clients(struct world *w, struct packet *p);
+/* The UDP payload of a frame that a host at `ip`, `port` accepts; NULL. */
+const uint8_t *frame_payload(const struct packet *p, uint32_t ip, uint16_t port, uint32_t *len);
+struct rte_ether_addr frame_mac(uint32_t ip);
+
+/* appliance.c */
+void appliance_boot(struct world *w);
+void appliance_start(struct world *w);
+void appliance_stop(struct world *w, bool drain);
+void appliance_takes(struct world *w, struct packet *p);
+void appliance_turn(struct world *w);
+void appliance_control(struct world *w);
+
+/* clients.c */
+void client_start(struct world *w, uint32_t i);
+void client_crash(struct world *w, uint32_t i);
+void client_takes(struct world *w, uint32_t i, struct packet *p);
+void client_wakes(struct world *w, uint32_t i);
+void client_submits(struct world *w, uint32_t i);
+
+/* readers.c */
+void reader_attach(struct world *w, uint32_t i);
+void reader_turn(struct world *w, uint32_t i);
+void reader_detach(struct world *w, uint32_t i);
+
+/* hostile.c */
+void hostile_turn(struct world *w);
+/* attacks.c */
+struct packet *attack_frame(struct world *w);
+
+/* checker.c */
+void check_start(struct world *w);
+void check_free(struct world *w);
+void check_fault(struct world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void check_sent(struct world *w, struct client *c, const struct tokd_req *req);
+void check_ended(struct world *w, struct ask *k);
+void check_record(struct world *w, const struct tokd_rec *rec, const uint32_t *ids);
+void check_new_ring(struct world *w);
+/* A reader has used and released a record: as it was published, and the next one. */
+void check_read(struct world *w, struct reader *r, const struct tokr_record *rec, uint64_t hash);
+void check_dropped(struct world *w);
+uint64_t check_hash(const struct tokr_record *rec);
+void check_end(struct world *w);

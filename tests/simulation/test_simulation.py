@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Worlds of many seeds hold; a seed replays exactly; a broken rule is noticed."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+PROGRAM = Path(os.environ.get("TOKD_BUILD", "build")) / "tests/simulation/simulation"
+SEEDS = 60  # some seconds on an idle CPU
+
+
+def simulated(*options: str) -> subprocess.CompletedProcess[str]:
+    command = [str(PROGRAM.resolve()), *options]
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+
+
+def test_nothing_is_lost_wrong_or_twice() -> None:
+    done = simulated("--seeds", f"1-{SEEDS}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = re.search(r"(\d+) requests: (\d+) with their ids", done.stdout)
+    assert found is not None, done.stdout
+    asked, answered = map(int, found.groups())
+    assert asked > 300 * SEEDS
+    assert answered > 0.9 * asked
+
+
+def test_a_seed_replays_exactly() -> None:
+    first, second = (simulated("--seeds", "7-7", "--trace") for _ in range(2))
+    assert first.returncode == 0, first.stdout[-2000:]
+    assert re.search(r"seed 7: \d+ events, hash [0-9a-f]{16}", first.stdout)
+    assert first.stdout == second.stdout
+
+
+@pytest.mark.parametrize(
+    ("rule", "noticed"),
+    [
+        ("crc", "wrong ids in the ring"),
+        ("once", "twice in the ring"),
+        ("cursor", "lost to a reader that was not dropped"),
+        ("feed", "wrong ids in the ring"),
+        ("timer", "no end after|never ended"),
+    ],
+)
+def test_a_broken_rule_is_noticed(rule: str, noticed: str) -> None:
+    done = simulated("--break", rule, "--seeds", "1-60")
+    assert done.returncode == 1, done.stdout
+    failed = re.search(r"seed (\d+) FAILED .*", done.stdout)
+    assert failed is not None
+    assert re.search(noticed, failed[0])
+    again = re.search(r"again: simulation (.*) --trace (.*)", done.stdout)
+    assert again is not None
+    replayed = simulated(*f"{again[1]} {again[2]}".split())
+    assert failed[0] in replayed.stdout

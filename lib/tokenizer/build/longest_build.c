@@ -37,7 +37,7 @@ first_bytes(const uint8_t *p, uint32_t len)
 }
 
 static int
-compare(const void *a, const void *b)
+compare_words(const void *a, const void *b)
 {
 	const struct tok_trie_word *x = a, *y = b;
 	int c = memcmp(x->p, y->p, x->len < y->len ? x->len : y->len);
@@ -85,9 +85,9 @@ tok_trie_sort(struct tok_trie_word *word, uint32_t n, struct tok_error *err)
 			end++)
 			;
 		if (end > i + 1)
-			qsort(word + i, end - i, sizeof(*word), compare);
+			qsort(word + i, end - i, sizeof(*word), compare_words);
 		for (uint32_t k = i + 1; k < end; k++) {
-			if (compare(&word[k - 1], &word[k]) == 0)
+			if (compare_words(&word[k - 1], &word[k]) == 0)
 				return tok_fail(err,
 					"two tokens have the same text \"%.*s\": remove one",
 					word[k].len < 60 ? (int)word[k].len : 60,

@@ -174,6 +174,7 @@ enum tok_table {
 	N(MAX_CHARS, wordpiece.max_chars)                                                          \
 	N(WHOLE, wordpiece.whole)                                                                  \
 	N(WORD_END, word_end)                                                                      \
+	N(DIGITS_APART, digits_apart)                                                              \
 	N(WORDS, unigram.words)                                                                    \
 	N(BLANKS, unigram.blanks)                                                                  \
 	N(SPLIT_WORDS, unigram.split)                                                              \
@@ -277,7 +278,9 @@ struct tok_vocab {
 	struct tok_unigram unigram;
 	uint32_t ids_per_byte; /* at most, per byte of text */
 	bool word_end; /* BPE: tokens that end a word have a blank there, which stands for </w> */
-	bool tight;    /* a text may have as many ids as that */
+	bool digits_apart; /* BPE: in a pretoken, bytes of tok_bytelevel_is_number() and others are
+			      words of their own (Falcon); no merge joins them */
+	bool tight;	   /* a text may have as many ids as that */
 	/* set-up and information */
 	uint32_t n_ranks; /* 256 + merges */
 	uint32_t n_nodes;

@@ -19,12 +19,12 @@
 #include "build/pieces.h"
 #include "small_vocab.h"
 
-#define KINDS 13
+#define KINDS 14
 #define CHANGES_MAX 32
 
 static const char sample[] =
 	"hello wORLd he'll \xc3\xa9\xcc\x81 \xe4\xb8\xad \xed\x95\x9c 12345  \n"
-	"hellohellohellohellohello xyz hel\n  end <a><s>  bb cab \n\n LO e\xcc\x81 <";
+	"hellohellohellohellohello xyz hel\n  end <a><s>  bb cab \n\n LO e\xcc\x81 < ##xyz";
 
 #define FLAGS (TOK_TEMPLATE | TOK_SPECIAL)
 
@@ -296,7 +296,7 @@ make_kind(uint32_t which, const char *path)
 		make_word_ends(&m);
 	else if (which == 7 || which == 8)
 		make_pieces(&m, which == 7 ? PIECES_NORMALIZED : PIECES_WITHOUT_BYTES);
-	else if (which == 3 || which == 11)
+	else if (which == 3 || which == 11 || which == 13)
 		make_bert(&m);
 	else if (which == 5 || which == 6 || which == 12)
 		make_unigram(&m, which == 6);
@@ -307,6 +307,8 @@ make_kind(uint32_t which, const char *path)
 		m.bert = (struct tok_model_bert){.max_chars = TOK_WORD_MAX, .whole = true};
 		m.pretok = TOK_PRETOK_WORDS;
 	}
+	if (which == 13)
+		m.pretok = TOK_PRETOK_WHITE;
 	if (which == 9 || which >= 11)
 		put_steps(&m, which == 9 ? TOK_NORM_FORM_C : TOK_NORM_FORM_D);
 	if (which == 2)

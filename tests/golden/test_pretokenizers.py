@@ -18,6 +18,7 @@ from test_regexes import GPT2, PUNCTUATED, borders, borders_of_reference
 
 tokenizers = pytest.importorskip("tokenizers", reason="pip install tokenizers")
 dpdk_tokd = pytest.importorskip("dpdk_tokd", reason="pip install ./python")
+hf = pytest.importorskip("dpdk_tokd.hf", reason="pip install ./python")
 
 
 def split(pattern: str, behavior: str = "Isolated", invert: bool = False, kind: str = "Regex"):
@@ -71,7 +72,13 @@ SHAPES = {
         digits(True),
         BYTES,
     ),
-    "falcon, without its last two": sequence(punctuation("Contiguous"), byte_level(use_regex=True)),
+    "falcon": sequence(
+        punctuation("Contiguous"),
+        byte_level(use_regex=True),
+        digits(False),
+        split("[0-9][0-9][0-9]"),
+    ),
+    "gpt2, then digits of its bytes": sequence(byte_level(use_regex=True), digits(False)),
     "llama3 as transformers.js has it": sequence(split(LLAMA3, "Removed", True), BYTES),
     "roberta with a blank in front": byte_level(True),
     "a blank in front, then others": sequence(byte_level(True)),
@@ -104,6 +111,18 @@ def test_offsets(name, with_pre_tokenizer):
     path = with_pre_tokenizer(SHAPES[name])
     pair = Pair(json.loads(path.read_text()), path, "not-special")
     pair.hold_all(PIECES)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_words(name, with_pre_tokenizer):
+    """Which pretoken an id belongs to."""
+    path = str(with_pre_tokenizer(SHAPES[name]))
+    theirs, ours = tokenizers.Tokenizer.from_file(path), hf.HFTokenizer.from_file(path)
+    rng = random.Random(name)
+    for i in range(max(50, texts.some(10_000))):
+        text = texts.from_pieces(rng) if i % 2 else texts.random_unicode(rng)
+        want, got = theirs.encode(text), ours.encode(text)
+        assert (got.word_ids, got.offsets) == (want.word_ids, want.offsets), repr(text)
 
 
 BEHAVIORS = ["Isolated", "Contiguous", "MergedWithPrevious", "MergedWithNext"]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""WordLevel, and byte-level BPE whose tokens end words with a mark (CLIP): ids and decoded text
-equal the reference's, whole and however the text is cut.
+"""WordLevel, WordPiece behind each pretokenizer, and byte-level BPE whose tokens end words with a
+mark (CLIP): ids and decoded text equal the reference's, whole and however the text is cut.
 
 $TOK_GOLDEN_TEXTS is how many texts each has.
 """
@@ -89,6 +89,44 @@ def test_ids_and_decoding(name, tmp_path):
         assert ids.tolist() == ids_of(text)
         assert again.encode(text, add_special_tokens=False).tolist() == ids.tolist()
         assert tokenizer.decode(ids) == reference.decode(ids.tolist(), False)
+
+
+MARKED = [*"#ab[]é", "##", "###", "ab", "b##", "#[", "##[", "##a", "##é", "##ab", "###x", "##]"]
+MARKED += ["####", "#####", "##[[", "##b##"]
+
+
+@pytest.mark.parametrize("pre_tokenizer", ["Whitespace", "WhitespaceSplit", "BertPreTokenizer"])
+def test_words_that_begin_as_tokens_inside_of_words(pre_tokenizer, tmp_path):
+    """The reference looks up the beginning of a word as it is: "##[" may be that token."""
+    path, compiled = tmp_path / "tokenizer.json", tmp_path / "v.tokv"
+    rng, begin = random.Random(pre_tokenizer), 0
+    for _ in range(texts.some(20_000)):
+        vocab = ["[UNK]", *rng.sample(MARKED, rng.randint(6, len(MARKED)))]
+        reference = tokenizers.Tokenizer(
+            models.WordPiece({token: i for i, token in enumerate(vocab)}, unk_token="[UNK]")
+        )
+        reference.pre_tokenizer = getattr(made, pre_tokenizer)()
+        reference.decoder = tokenizers.decoders.WordPiece(cleanup=False)
+        reference.save(str(path))
+        subprocess.run([TOK, "vocab", "compile", path, "-o", compiled], check=True)
+        again = dpdk_tokd.Tokenizer.load(str(compiled))
+        comparison = texts.Comparison(
+            dpdk_tokd.Tokenizer.load(str(path)), lambda text, r=reference: r.encode(text).ids
+        )
+        for _ in range(20):
+            text = "".join(rng.choices([*"###ab[]é ", "##"], k=rng.randint(1, 14)))
+            comparison.everywhere(text)
+            want = reference.encode(text)
+            begin += any(
+                token.startswith("##") and text[a:b] == token
+                for token, (a, b) in zip(want.tokens, want.offsets, strict=True)
+            )
+            ids, ranges = again.encode(text, return_offsets=True)
+            at = [len(text[:i].encode()) for i in range(len(text) + 1)]
+            assert ids.tolist() == want.ids
+            assert ranges.tolist() == [[at[a], at[b]] for a, b in want.offsets], text
+            assert again.decode(ids) == reference.decode(want.ids, False)
+    assert (begin > 0) == (pre_tokenizer != "BertPreTokenizer")
 
 
 def test_a_long_word_that_is_cut(tmp_path):

@@ -433,6 +433,7 @@ build_bpe(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 	     (m->pretok == TOK_PRETOK_SENTENCEPIECE ? tok_pieces_build(v, err)
 						    : build_steps(v, m, err)) &&
 	     (!m->word_end || build_word_ends(v, m, err));
+	v->digits_apart = m->digits_apart;
 	free(rank_of);
 	return ok;
 }
@@ -485,9 +486,9 @@ tok_vocab_build(struct tok_model *m, const char *name, const char *path, const s
 		tok_fail(err, "%s: algo \"greedy\" is not implemented without byte_fallback", path);
 		return NULL;
 	}
-	if (m->greedy && m->word_end) {
-		tok_fail(err, "%s: algo \"greedy\" is not implemented with end_of_word_suffix",
-			path);
+	if (m->greedy && (m->word_end || m->digits_apart)) {
+		tok_fail(err, "%s: algo \"greedy\" is not implemented with %s", path,
+			m->word_end ? "end_of_word_suffix" : "Digits behind ByteLevel");
 		return NULL;
 	}
 	if (m->greedy) { /* every token is a word, nothing is merged */

@@ -12,7 +12,10 @@ goes_on(const struct tok_model *m, const uint8_t *p, uint32_t len)
 	return !m->bert.whole && len >= 2 && p[0] == '#' && p[1] == '#';
 }
 
-/* A token "##x" matches x inside a word. "#" itself is always a word of one character. */
+/*
+ * A token "##x" matches x inside a word, and "##x" where a word begins. BERT's pretokenizer makes
+ * each "#" a word: there no word begins so. Up to two pieces a token.
+ */
 static uint32_t
 list_pieces(const struct tok_model *m, struct tok_trie_word *piece)
 {
@@ -20,17 +23,16 @@ list_pieces(const struct tok_model *m, struct tok_trie_word *piece)
 
 	for (uint32_t id = 0; id < m->n_tokens; id++) {
 		const struct tok_model_token *t = &m->token[id];
-		struct tok_trie_word *to = &piece[n];
+		const uint8_t *p = m->bytes + t->off;
+		const bool inside = goes_on(m, p, t->len);
 
 		if (t->len == 0 || t->outside)
 			continue;
-		*to = (struct tok_trie_word){m->bytes + t->off, t->len, id, TOK_LONGEST_BEGIN, 0};
-		if (goes_on(m, to->p, to->len)) {
-			to->p += 2;
-			to->len -= 2;
-			to->root = TOK_LONGEST_GO_ON;
-		}
-		n += to->len > 0;
+		if (!inside || m->pretok != TOK_PRETOK_BERT)
+			piece[n++] = (struct tok_trie_word){p, t->len, id, TOK_LONGEST_BEGIN, 0};
+		if (inside && t->len > 2)
+			piece[n++] =
+				(struct tok_trie_word){p + 2, t->len - 2, id, TOK_LONGEST_GO_ON, 0};
 	}
 	return n;
 }
@@ -112,7 +114,7 @@ build_texts(struct tok_vocab *v, const struct tok_model *m, struct tok_error *er
 static bool
 build_tries(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 {
-	struct tok_trie_word *piece = malloc((m->n_tokens + (size_t)1) * sizeof(*piece));
+	struct tok_trie_word *piece = malloc((2 * (size_t)m->n_tokens + 1) * sizeof(*piece));
 	bool ok = piece != NULL || tok_fail(err, "out of memory for %u tokens", m->n_tokens);
 
 	ok = ok && tok_longest_build(v, &v->longest, TOK_TABLE_LONGEST_NODE, TOK_TABLE_LONGEST_POP,

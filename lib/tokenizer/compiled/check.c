@@ -189,6 +189,8 @@ numbers_fit(const struct tok_vocab *v)
 	if (v->word_end && (v->kind != TOK_KIND_BPE || v->pretok != TOK_PRETOK_REGEX ||
 				   v->longest.node != NULL))
 		return false;
+	if (v->digits_apart && v->kind != TOK_KIND_BPE)
+		return false;
 	if (v->info.checksum == 0 || v->info.n_special != n_of(v, TOK_TABLE_SPECIAL) ||
 		v->info.max_token_bytes > TOK_MAX_TOKEN_BYTES + 1)
 		return false;

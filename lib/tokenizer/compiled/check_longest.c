@@ -74,15 +74,15 @@ tok_compiled_spell(const struct tok_longest_node *node, uint32_t n, struct tok_s
 	return used == n;
 }
 
-/* Length of the bytes that a token matches; 0: it matches nothing. */
+/* Length of the bytes that a token matches; 0: it matches nothing. `first`: where a word begins. */
 static uint32_t
-matched(const struct tok_vocab *v, uint32_t id)
+matched(const struct tok_vocab *v, uint32_t id, bool first)
 {
 	const struct tok_span span = v->span[id];
 	const uint8_t *p = v->bytes + span.off;
 
-	if (v->kind == TOK_KIND_WORDPIECE && !v->wordpiece.whole && span.len >= 2 && p[0] == '#' &&
-		p[1] == '#')
+	if (v->kind == TOK_KIND_WORDPIECE && !v->wordpiece.whole && !first && span.len >= 2 &&
+		p[0] == '#' && p[1] == '#')
 		return span.len - 2;
 	return span.len;
 }
@@ -110,10 +110,11 @@ link_fits(const struct tok_vocab *v, const struct tok_spelled *s, uint32_t at)
 	bytes = s[node->fail].bytes;
 	for (uint32_t i = 0; i < node->n_pop; i++) {
 		const uint32_t id = v->longest.pop[node->pop + i];
+		const bool first = i == 0 && !s[at].goes_on;
 
-		if (id >= v->info.n_ids || matched(v, id) == 0)
+		if (id >= v->info.n_ids || matched(v, id, first) == 0)
 			return false;
-		bytes += matched(v, id);
+		bytes += matched(v, id, first);
 	}
 	return bytes == s[at].bytes;
 }

@@ -2,7 +2,7 @@
 /*
  * BERT's tokenizer. bert_norm.h splits the text into words. A word is split by longest match. If
  * that does not reach its end, or the word has more than max_chars characters, the word becomes the
- * unknown token. The tries of tok_vocab.longest hold tokens without their ##.
+ * unknown token. The second trie of tok_vocab.longest holds tokens without their ##.
  */
 #pragma once
 

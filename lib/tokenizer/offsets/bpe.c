@@ -5,6 +5,7 @@
  */
 #include "offsets.h"
 #include "pretokenize/pretok.h"
+#include "unicode/bytelevel.h"
 #include "unicode/utf8.h"
 #include "unicode/word.h"
 
@@ -93,17 +94,36 @@ next_end(struct pretokens *t)
 	}
 }
 
+/* Is one of them a number, of the last byte of an id and the first of the next one? */
+static bool
+digits_apart(const struct tok_offsets *o)
+{
+	const struct tok_vocab *v = o->vocab;
+	const struct tok_span *before = &v->span[o->ids[o->next - 1]], *next;
+
+	if (o->next == o->n_ids || o->ids[o->next] >= v->info.n_ids)
+		return false;
+	next = &v->span[o->ids[o->next]];
+	return next->len > 0 && tok_bytelevel_is_number(v->bytes[before->off + before->len - 1]) !=
+					tok_bytelevel_is_number(v->bytes[next->off]);
+}
+
 /* o->n_word becomes the pretoken of the id that begins at this byte. */
 static void
 find_word(struct tok_offsets *o, struct pretokens *t, size_t at)
 {
+	bool begins = at == 0;
+
 	while (!t->one && at >= t->end) {
 		const bool ended = t->end > 0;
 
 		if (!next_end(t))
 			return;
 		o->n_word += ended;
+		begins = true;
 	}
+	if (!begins && o->vocab->digits_apart)
+		o->n_word += digits_apart(o);
 }
 
 bool

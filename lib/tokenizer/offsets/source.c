@@ -99,8 +99,10 @@ read_metaspace(struct tok_source *s)
 	s->span = s->same ? (struct tok_nfc_span){p, found} : (struct tok_nfc_span){&blank, 1};
 	if (!s->prefix)
 		s->piece.p += s->same ? found : TOK_METASPACE_BYTES;
-	s->prefix = false;
 	s->from = (struct tok_range){before, (size_t)(s->piece.p - s->text)};
+	if (s->prefix && !s->no_bytes)
+		s->from.end += tok_utf8_length(*p);
+	s->prefix = false;
 	return true;
 }
 
@@ -110,6 +112,7 @@ tok_source_metaspace(struct tok_source *s, enum tok_prefix prefix)
 	const size_t n = (size_t)(s->piece.end - s->piece.p);
 
 	s->read = read_metaspace;
+	s->no_bytes = prefix == TOK_PREFIX_TEXT;
 	s->prefix = n > 0 && tok_metaspace_wants(prefix, s->piece.p, n) &&
 		    (s->first || prefix == TOK_PREFIX_EACH || prefix == TOK_PREFIX_ANYWAY);
 }

@@ -16,9 +16,11 @@ struct tok_source {
 	struct tok_range from;	    /* the bytes it came from; `same`: byte i came from byte i */
 	bool same;
 	size_t left; /* normalized bytes that the model may take */
-	bool prefix; /* metaspace: a blank comes before the rest */
-	bool lead;   /* a blank comes before the first span, unless that begins with one */
-	struct {     /* the first span, after that blank */
+	bool prefix; /* metaspace: a blank comes before the rest, with the range of its first
+			character; `no_bytes`: from nowhere, as in sentencepiece */
+	bool no_bytes;
+	bool lead; /* a blank comes before the first span, unless that begins with one */
+	struct {   /* the first span, after that blank */
 		struct tok_nfc_span span;
 		struct tok_range from;
 		bool same;

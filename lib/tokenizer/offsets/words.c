@@ -51,12 +51,13 @@ prefix_of(const struct tok_vocab *v, uint32_t id)
 		       : 0;
 }
 
+/* Characters of a word that an id stands for: the first one has no ## to leave out. */
 static uint32_t
-chars_of(const struct tok_vocab *v, uint32_t id)
+chars_of(const struct tok_vocab *v, uint32_t id, bool first)
 {
 	uint32_t chars = 0;
 
-	for (uint32_t i = prefix_of(v, id); i < v->span[id].len; i++)
+	for (uint32_t i = first ? 0 : prefix_of(v, id); i < v->span[id].len; i++)
 		chars += (v->bytes[v->span[id].off + i] & 0xc0) != 0x80;
 	return chars;
 }
@@ -65,13 +66,13 @@ chars_of(const struct tok_vocab *v, uint32_t id)
 static uint32_t
 ids_of_word(const struct tok_vocab *v, const uint32_t *id, size_t left, uint32_t n)
 {
-	uint32_t n_ids = 1, chars = chars_of(v, id[0]);
+	uint32_t n_ids = 1, chars = chars_of(v, id[0], true);
 
 	if (id[0] == v->wordpiece.unk)
 		return 1;
 	while (chars < n && n_ids < left && id[n_ids] < v->info.n_ids &&
 		prefix_of(v, id[n_ids]) > 0)
-		chars += chars_of(v, id[n_ids++]);
+		chars += chars_of(v, id[n_ids++], false);
 	return n_ids;
 }
 
@@ -99,7 +100,7 @@ end_word(struct word *w)
 		return true;
 	}
 	for (uint32_t i = 0; i < n_ids; i++) {
-		const uint32_t chars = chars_of(v, id[i]);
+		const uint32_t chars = chars_of(v, id[i], i == 0);
 
 		if (chars == 0 || chars > n - at)
 			return false;

@@ -15,3 +15,11 @@
  * character is not one of the alphabet.
  */
 bool tok_bytelevel_decode(const char *text, size_t n, uint8_t *out, size_t *n_out);
+
+/* Is the byte's character a number (categories Nd and No)? 0 to 9, and Latin-1's ² ³ ¹ ¼ ½ ¾. */
+static inline bool
+tok_bytelevel_is_number(uint8_t byte)
+{
+	return (uint8_t)(byte - '0') < 10 || byte == 0xb2 || byte == 0xb3 || byte == 0xb9 ||
+	       (uint8_t)(byte - 0xbc) < 3;
+}

@@ -17,9 +17,11 @@ Offset = tuple[int, int]
 
 def offsets(text: str, tokens: Sequence[bytes], begin: int) -> list[Offset] | None:
     """Of each token the characters of `text`, which begins at `begin`. None: the tokens' bytes in a
-    row are not its form C, as this Python has it."""
-    places = _places(text)
-    if len(places) != sum(map(len, tokens)):
+    row are not as many as its form C has in this Python, whose Unicode may be newer."""
+    form = b"".join(tokens)
+    if form == text.encode():
+        places = [i for i, char in enumerate(text) for _ in char.encode()]
+    elif len(places := _places(text)) != len(form):
         return None
     found, at = [], 0
     for token in tokens:

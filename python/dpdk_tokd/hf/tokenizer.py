@@ -83,11 +83,11 @@ class Text:
         return offsets, words
 
     def _of_form_c(self, text: str, ids: list[int], offsets: list[Offset]) -> list[Offset]:
-        """Offsets as the reference counts them, between added tokens."""
+        """Offsets as the reference counts them, between added tokens that are found before."""
         found: list[Offset] = []
         first = begin = 0
         for i in range(len(ids) + 1):
-            if i < len(ids) and ids[i] not in self._owner._added:
+            if i < len(ids) and not self._is_cut_out(ids[i]):
                 continue
             end = offsets[i][0] if i < len(ids) else len(text)
             tokens = [cast(bytes, self._owner._tokenizer.id_to_token(id)) for id in ids[first:i]]
@@ -97,6 +97,13 @@ class Text:
                 found.append(offsets[i])
                 first, begin = i + 1, offsets[i][1]
         return found
+
+    def _is_cut_out(self, id: int) -> bool:
+        """Is it an added token that is found before form C, or takes white space?"""
+        added = self._owner._added.get(id)
+        if added is None:
+            return False
+        return not added["normalized"] or bool(added.get("lstrip") or added.get("rstrip"))
 
     @property
     def offsets(self) -> list[Offset]:

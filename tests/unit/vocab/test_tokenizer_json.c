@@ -67,7 +67,13 @@ FOLDER_TEST(the_checksum_tells_apart_what_gives_other_ids)
 }
 
 #define BYTES "{\"type\": \"ByteLevel\", \"add_prefix_space\": false, \"use_regex\": false}"
+#define GPT2_BYTES "{\"type\": \"ByteLevel\", \"add_prefix_space\": false}"
 #define SEQUENCE(list) "{\"type\": \"Sequence\", \"pretokenizers\": [" list "]}"
+#define DIGITS(each) "{\"type\": \"Digits\", \"individual_digits\": " each "}"
+#define TRIPLES(regex)                                                                             \
+	"{\"type\": \"Split\", \"pattern\": {\"Regex\": \"" regex                                  \
+	"\"}, \"behavior\": \"Isolated\", \"invert\": false}"
+#define BEHIND_BYTES(i) "pre_tokenizer.pretokenizers[" #i "]: behind ByteLevel, where characters"
 #define SPLIT_ALONE SEQUENCE("{\"type\": \"Split\"}")
 #define SPLIT(regex, behavior, invert)                                                             \
 	SEQUENCE("{\"type\": \"Split\", \"pattern\": {\"Regex\": \"" regex                         \
@@ -92,9 +98,14 @@ FOLDER_TEST(components_that_are_not_implemented_are_refused_by_name)
 		{"pre_tokenizer", SPLIT_ALONE,
 			"pre_tokenizer.pretokenizers[0] \"Split\" is not implemented (implemented: "
 			"\"ByteLevel\")"},
-		{"pre_tokenizer", SEQUENCE(BYTES ", " BYTES),
-			"pre_tokenizer.pretokenizers[0] \"ByteLevel\" is not implemented "
-			"(implemented: \"Split\", \"Digits\", \"Punctuation\", and last"},
+		{"pre_tokenizer", SEQUENCE(GPT2_BYTES ", " BYTES), BEHIND_BYTES(1)},
+		{"pre_tokenizer", SEQUENCE(GPT2_BYTES ", " DIGITS("true")), BEHIND_BYTES(1)},
+		{"pre_tokenizer", SEQUENCE(GPT2_BYTES ", " TRIPLES("[0-9][0-9][0-9]")),
+			BEHIND_BYTES(1)},
+		{"pre_tokenizer", SEQUENCE(GPT2_BYTES ", " DIGITS("false") ", " TRIPLES("[0-9]+")),
+			BEHIND_BYTES(2)},
+		{"pre_tokenizer", SEQUENCE(GPT2_BYTES ", " DIGITS("false") ", " DIGITS("false")),
+			BEHIND_BYTES(2)},
 		{"pre_tokenizer", SEQUENCE(BYTES), "use_regex false without a split is not"},
 		{"pre_tokenizer", SEQUENCE("{\"type\": \"Whitespace\"}, " BYTES),
 			"pre_tokenizer.pretokenizers[0] \"Whitespace\" is not implemented"},

@@ -34,7 +34,7 @@ static const struct tok_json_rule punctuation_rules[] = {
 	{"behavior", NULL, NULL, false}, /* absent: "Isolated" */
 };
 
-/* The last. With use_regex, or without the key, it splits as GPT-2 does. */
+/* Behind all of these. With use_regex, or without the key, it splits as GPT-2 does. */
 static const struct tok_json_rule bytes_rules[] = {
 	{"type", "\"ByteLevel\"", NULL, true},
 	{"add_prefix_space", "true, false", NULL, true},
@@ -172,6 +172,41 @@ read_bytes(const char *file, const char *what, const struct tok_json *bytes, str
 	return m->regex[n] != NULL || tok_fail(err, "out of memory");
 }
 
+/*
+ * Behind ByteLevel a split sees bytes, each as a character (unicode/bytelevel.h). Digits separates
+ * bytes also inside characters: no merge joins them (tok_vocab.digits_apart). A Split by three
+ * digits, which are ASCII, is the same in the text. No other split is known to be.
+ */
+static bool
+read_behind_bytes(const char *file, const char *what, const struct tok_json *component,
+	struct tok_model *m, size_t n, struct tok_error *err)
+{
+	static const char triple[] = "[0-9][0-9][0-9]";
+	enum tok_behavior behavior;
+	char *regex;
+
+	if (!m->digits_apart && tok_json_is_type(component, "Digits") &&
+		!tok_json_is_true(tok_json_get(component, "individual_digits"))) {
+		m->digits_apart = true;
+		return tok_json_check(file, what, component, digits_rules, N(digits_rules), err);
+	}
+	if (m->digits_apart && tok_json_is_type(component, "Split")) {
+		if (!tok_json_check(file, what, component, split_rules, N(split_rules), err) ||
+			!read_behavior(file, what, component, &behavior, err))
+			return false;
+		regex = read_pattern(file, what, component, err);
+		if (regex == NULL)
+			return false;
+		m->regex[n] = regex;
+		if (strcmp(regex, triple) == 0 && behavior == TOK_SPLIT_ISOLATED)
+			return true;
+	}
+	return tok_fail(err,
+		"%s: %s: behind ByteLevel, where characters are bytes, this is not implemented "
+		"(implemented: Digits with individual_digits false, then Split by \"%s\", Isolated)",
+		file, what, triple);
+}
+
 /* Expressions that have a name are scanned by vectors; what is removed must be nothing. */
 static void
 name_regexes(struct tok_model *m)
@@ -202,7 +237,8 @@ tok_json_pretok(
 {
 	const struct tok_json *pretok = tok_json_get(root, "pre_tokenizer");
 	const struct tok_json *list = tok_json_get(pretok, "pretokenizers");
-	size_t n = tok_json_array_size(list);
+	size_t n = tok_json_array_size(list), splits = 0;
+	bool bytes = false, ok = true;
 	char what[64] = "pre_tokenizer";
 
 	if (!tok_json_is_type(pretok, "Sequence")) {
@@ -218,14 +254,19 @@ tok_json_pretok(
 			"%s: pre_tokenizer \"Sequence\" of %zu is not implemented (implemented: up "
 			"to %u of \"Split\", \"Digits\", \"Punctuation\", then \"ByteLevel\")",
 			file, n, TOK_SPLITS_MAX - 1);
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; ok && i < n; i++) {
 		const struct tok_json *component = tok_json_at(list, i);
 
 		snprintf(what, sizeof(what), "pre_tokenizer.pretokenizers[%zu]", i);
-		if (!(i < n - 1 ? read_split(file, what, component, m, i, err)
-				: read_bytes(file, what, component, m, i, err)))
-			return false;
+		if (bytes)
+			ok = read_behind_bytes(file, what, component, m, splits, err);
+		else if (i == n - 1 || tok_json_is_type(component, "ByteLevel"))
+			ok = bytes = read_bytes(file, what, component, m, splits, err);
+		else
+			ok = read_split(file, what, component, m, splits, err);
+		splits += m->regex[splits] != NULL;
 	}
-	name_regexes(m);
-	return true;
+	if (ok)
+		name_regexes(m);
+	return ok;
 }

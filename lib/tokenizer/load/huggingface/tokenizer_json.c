@@ -19,6 +19,7 @@
 #include "load/json_vocab.h"
 #include "load/tekken.h"
 #include "build/pieces.h"
+#include "unicode/bytelevel.h"
 
 /* ByteLevel decodes the same with any fields. */
 static const struct tok_json_rule decoder_rules[] = {
@@ -159,6 +160,23 @@ read_merges(const struct tok_json_file *f, const struct tok_json_vocab *vocab, s
 	return t.why == NULL ? ok : tok_json_fail(f->shown, f->text, &t, err);
 }
 
+/* Drop the merges that join a byte which is a number to another one. */
+static void
+keep_digits_apart(struct tok_model *m)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < m->n_merges; i++) {
+		const struct tok_model_token *left = &m->token[m->merge[i].left];
+		const struct tok_model_token *right = &m->token[m->merge[i].right];
+
+		if (tok_bytelevel_is_number(m->bytes[left->off + left->len - 1]) ==
+			tok_bytelevel_is_number(m->bytes[right->off]))
+			m->merge[kept++] = m->merge[i];
+	}
+	m->n_merges = kept;
+}
+
 static bool
 read_model(const struct tok_json_file *f, const struct tok_json_vocab *vocab,
 	struct tok_json_added *added, struct tok_model *m, struct tok_error *err)
@@ -167,16 +185,24 @@ read_model(const struct tok_json_file *f, const struct tok_json_vocab *vocab,
 	const struct tok_json *model = tok_json_get(f->root, "model");
 
 	m->ignore_merges = tok_json_is_true(tok_json_get(model, "ignore_merges"));
+	if (m->ignore_merges && m->digits_apart)
+		return tok_fail(err,
+			"%s: model.ignore_merges with Digits behind ByteLevel is not implemented",
+			f->shown);
 	if (f->merges == NULL)
 		return tok_fail(err, "%s: model.merges is not a list of at most %u merges",
 			f->shown, TOK_MAX_IDS);
-	return tok_json_added_read(f->shown, f->root, vocab, added, err) &&
-	       tok_json_tokens(f->shown, vocab, added, n,
-		       most_merges(f->merges, f->merges_end) + 256, m, err) &&
-	       tok_json_added_keep(added, n, m, err) &&
-	       (m->pretok != TOK_PRETOK_SENTENCEPIECE || tok_piece_characters(m, f->shown, err)) &&
-	       read_merges(f, vocab, m, err) &&
-	       (!m->word_end || tok_json_word_ends(f->shown, m, err));
+	if (!tok_json_added_read(f->shown, f->root, vocab, added, err) ||
+		!tok_json_tokens(f->shown, vocab, added, n,
+			most_merges(f->merges, f->merges_end) + 256, m, err) ||
+		!tok_json_added_keep(added, n, m, err) ||
+		(m->pretok == TOK_PRETOK_SENTENCEPIECE &&
+			!tok_piece_characters(m, f->shown, err)) ||
+		!read_merges(f, vocab, m, err))
+		return false;
+	if (m->digits_apart)
+		keep_digits_apart(m);
+	return !m->word_end || tok_json_word_ends(f->shown, m, err);
 }
 
 /* Read a model whose vocabulary is an object. */

@@ -26,7 +26,7 @@ tok_json_word_ends_pretok(
 	if (!tok_json_pretok(file, root, m, err))
 		return false;
 	m->word_end = true;
-	if (m->pretok == TOK_PRETOK_REGEX && strcmp(m->regex[0], WORDS) == 0 &&
+	if (m->pretok == TOK_PRETOK_REGEX && !m->digits_apart && strcmp(m->regex[0], WORDS) == 0 &&
 		m->behavior[0] == TOK_SPLIT_REMOVED_GAPS) {
 		m->behavior[0] = TOK_SPLIT_ISOLATED; /* gaps never reach it */
 		return true;

@@ -77,7 +77,12 @@ def run_ray(source: Path, out: Path, vocab: str, processes: int) -> Callable[[],
         )
 
     ray.get([ray.remote(lambda: __import__("dpdk_tokd").__name__).remote()] * processes)
-    return lambda: encoded(ray.data.read_parquet(str(source))).write_parquet(str(out))
+
+    def run() -> None:  # unless told, Ray reads small files as one block, for one actor
+        rows = ray.data.read_parquet(str(source), override_num_blocks=FILES)
+        encoded(rows).write_parquet(str(out))
+
+    return run
 
 
 def run_datasets(source: Path, out: Path, vocab: str, processes: int) -> Callable[[], None]:

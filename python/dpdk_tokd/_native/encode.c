@@ -14,7 +14,8 @@ encode_all(const struct vocab *v, struct encoder_text *text, uint32_t flags, str
 	if (r.status != TOK_OK)
 		return r;
 	bound = tok_encode_bound(v->vocab, text->n, flags);
-	if (!ids_prepare(ids, e[0], bound))
+	/* Threads use the encoders' rooms: memory of its own, which the ids do not fill. */
+	if (!ids_prepare(ids, e[0], threads > 1 ? bound + ENCODER_ROOM_KEPT : bound))
 		return (struct tok_result){.status = TOK_MORE};
 	if (threads > 1)
 		return long_encode(v->vocab, e, threads, text, flags, ids->room);

@@ -9,12 +9,12 @@
  */
 #include "libtok.h"
 
+#include <pthread.h>
 #include <sched.h>
-#include <stdatomic.h>
 #include <string.h>
 
-#define PIECE_BYTES (LONG_BYTES / 2) /* worth waking a thread */
-#define PIECES_A_THREAD 4	     /* so that all end at about the same time */
+#define THREAD_BYTES (LONG_BYTES / 2)  /* worth waking a thread */
+#define PIECE_BYTES ((size_t)32 << 10) /* its ids stay in the cache until they are copied */
 
 static inline bool
 is_letter(uint8_t c)
@@ -60,7 +60,7 @@ can_be_cut(const struct tok_vocab *v, uint32_t flags)
 uint32_t
 long_threads(const struct tok_vocab *v, size_t n, uint32_t flags)
 {
-	size_t most = n / PIECE_BYTES;
+	size_t most = n / THREAD_BYTES;
 	cpu_set_t cpus;
 
 	if (most < 2 || !can_be_cut(v, flags) || sched_getaffinity(0, sizeof(cpus), &cpus) != 0)
@@ -80,50 +80,92 @@ cut_from(const uint8_t *p, size_t n, size_t at)
 	return n;
 }
 
-struct piece {
-	size_t begin, end;
-	struct tok_result r;
-	atomic_bool taken;
-};
-
 struct work {
 	const struct tok_vocab *v;
 	struct encoder *const *encoder;
 	const uint8_t *text;
+	size_t n;
 	uint32_t flags;
 	uint32_t *ids;
-	struct piece piece[BATCH_THREADS_MAX * PIECES_A_THREAD];
-	size_t n_pieces;
-	atomic_uint threads; /* that have begun: each has the encoder of its number */
+	pthread_mutex_t lock; /* of what follows */
+	pthread_cond_t turn;  /* n_done has changed */
+	uint32_t n_threads;   /* that have begun: each has the encoder of its number */
+	size_t at;	      /* the text below is taken */
+	uint64_t n_taken, n_done;
+	struct tok_result r; /* of the pieces that are done, in order */
 };
 
-/* Where the ids of the piece that begins here are first put: room for the worst case before it. */
-static inline uint32_t *
-place(const struct work *w, size_t begin)
+/* The number of the next piece, and its bytes; the lock is held. False: there is none. */
+static bool
+take_piece(struct work *w, uint64_t *number, size_t *begin, size_t *n)
 {
-	return w->ids + tok_encode_bound(w->v, begin, w->flags);
+	if (w->at == w->n || w->r.status != TOK_OK)
+		return false;
+	*number = w->n_taken++;
+	*begin = w->at;
+	w->at = w->n - w->at <= PIECE_BYTES ? w->n : cut_from(w->text, w->n, w->at + PIECE_BYTES);
+	*n = w->at - *begin;
+	return true;
+}
+
+/* Until all pieces before are done; the lock is held. */
+static void
+wait_for_turn(struct work *w, uint64_t number)
+{
+	while (w->n_done != number)
+		pthread_cond_wait(&w->turn, &w->lock);
+}
+
+static void
+piece_done(struct work *w, size_t begin, struct tok_result r)
+{
+	if (w->r.status == TOK_OK) {
+		r.consumed += begin;
+		r.produced += w->r.produced;
+		w->r = r;
+	}
+	w->n_done++;
+	pthread_cond_broadcast(&w->turn);
 }
 
 /*
- * Each thread begins with the pieces of its number, and so with the same part of the text if it is
- * encoded again: its cache has seen the words. Then it takes what the others have left.
+ * Ids go to the encoder's room, which is in the cache, and from there behind those of the pieces
+ * before; those of a piece that has no place to be cut, and so no bound, at once to where they
+ * belong. The ids' memory is so written once, from its beginning on.
  */
 static void
 work(void *arg)
 {
 	struct work *w = arg;
-	const uint32_t thread = atomic_fetch_add(&w->threads, 1);
-	struct encoder *e = w->encoder[thread];
+	struct encoder *e;
+	uint64_t number;
+	size_t begin, n;
 
-	for (size_t i = 0; i < w->n_pieces; i++) {
-		struct piece *p = &w->piece[(thread * PIECES_A_THREAD + i) % w->n_pieces];
-		const size_t n = p->end - p->begin;
+	pthread_mutex_lock(&w->lock);
+	e = w->encoder[w->n_threads++];
+	while (take_piece(w, &number, &begin, &n)) {
+		const size_t bound = tok_encode_bound(w->v, n, w->flags);
+		const bool in_room = n <= 2 * PIECE_BYTES && encoder_room(e, bound);
+		uint32_t *to = in_room ? e->ids : NULL;
+		struct tok_result r;
 
-		if (atomic_exchange(&p->taken, true))
-			continue;
-		p->r = tok_encode(w->v, e->cache, w->text + p->begin, n, w->flags,
-			place(w, p->begin), tok_encode_bound(w->v, n, w->flags));
+		if (!in_room) {
+			wait_for_turn(w, number);
+			to = w->ids + w->r.produced;
+		}
+		pthread_mutex_unlock(&w->lock);
+		r = tok_encode(w->v, e->cache, w->text + begin, n, w->flags, to, bound);
+		pthread_mutex_lock(&w->lock);
+		wait_for_turn(w, number);
+		to = w->ids + w->r.produced;
+		piece_done(w, begin, r);
+		if (in_room) {
+			pthread_mutex_unlock(&w->lock);
+			memcpy(to, e->ids, r.produced * sizeof(*to));
+			pthread_mutex_lock(&w->lock);
+		}
 	}
+	pthread_mutex_unlock(&w->lock);
 }
 
 struct tok_result
@@ -132,36 +174,21 @@ long_encode(const struct tok_vocab *v, struct encoder *const *encoder, uint32_t 
 {
 	const struct tok_template *t = &tok_vocab_shape(v)->around;
 	const bool around = flags & TOK_TEMPLATE;
-	const size_t least = text->n / (threads * PIECES_A_THREAD) + 1;
-	struct work w = {.v = v, .encoder = encoder, .text = text->p};
-	struct tok_result r = {.status = TOK_OK, .produced = around ? t->n_before : 0};
+	struct work w = {.v = v,
+		.encoder = encoder,
+		.text = text->p,
+		.n = text->n,
+		.flags = flags & ~(uint32_t)TOK_TEMPLATE,
+		.ids = ids,
+		.lock = PTHREAD_MUTEX_INITIALIZER,
+		.turn = PTHREAD_COND_INITIALIZER,
+		.r = {.status = TOK_OK, .produced = around ? t->n_before : 0}};
 
-	w.flags = flags & ~(uint32_t)TOK_TEMPLATE;
-	w.ids = ids + r.produced;
-	for (size_t at = 0; at < text->n; w.n_pieces++) {
-		size_t end = cut_from(text->p, text->n, at + least);
-
-		w.piece[w.n_pieces].begin = at;
-		w.piece[w.n_pieces].end = end;
-		at = end;
-	}
 	pool_run(work, &w, threads - 1);
-	for (size_t i = 0; i < w.n_pieces; i++) {
-		const struct piece *p = &w.piece[i];
-
-		r.consumed = p->begin + p->r.consumed;
-		if (p->r.status != TOK_OK) {
-			r.status = p->r.status;
-			r.error = p->r.error;
-			return r;
-		}
-		memmove(ids + r.produced, place(&w, p->begin), p->r.produced * sizeof(*ids));
-		r.produced += p->r.produced;
-	}
-	if (around) {
+	if (around && w.r.status == TOK_OK) {
 		memcpy(ids, t->before, t->n_before * sizeof(*ids));
-		memcpy(ids + r.produced, t->after, t->n_after * sizeof(*ids));
-		r.produced += t->n_after;
+		memcpy(ids + w.r.produced, t->after, t->n_after * sizeof(*ids));
+		w.r.produced += t->n_after;
 	}
-	return r;
+	return w.r;
 }

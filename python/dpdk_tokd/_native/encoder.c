@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "tables/mem.h"
+
 #define ROOM_FIRST ((size_t)4096)
 
 struct encoder *
@@ -20,6 +22,15 @@ encoder_create(const struct tok_vocab *v)
 	return NULL;
 }
 
+static void
+text_room_free(struct encoder *e)
+{
+	if (e->text != NULL)
+		tok_mem_default.free(NULL, e->text, e->text_room);
+	e->text = NULL;
+	e->text_room = 0;
+}
+
 void
 encoder_free(struct encoder *e)
 {
@@ -27,7 +38,7 @@ encoder_free(struct encoder *e)
 		return;
 	tok_cache_free(e->cache);
 	free(e->ids);
-	free(e->text);
+	text_room_free(e);
 	free(e);
 }
 
@@ -58,11 +69,11 @@ encoder_utf8(struct encoder *e, struct encoder_text *text)
 		return TOK_MORE;
 	room = utf8_bound(text->n, text->width);
 	if (room > e->text_room) {
-		free(e->text);
-		e->text = malloc(room);
-		e->text_room = e->text == NULL ? 0 : room;
+		text_room_free(e);
+		e->text = tok_mem_default.alloc(NULL, room, 64);
 		if (e->text == NULL)
 			return TOK_MORE;
+		e->text_room = room;
 	}
 	n = e->utf8(e->text, text->p, text->n, text->width);
 	if (n == SIZE_MAX)
@@ -76,12 +87,8 @@ encoder_trim(struct encoder *e)
 {
 	uint32_t *ids;
 
-	if (e->text_room > ENCODER_TEXT_KEPT) {
-		free(e->text);
-		e->text = NULL;
-		e->text_room = 0;
-	}
-
+	if (e->text_room > ENCODER_TEXT_KEPT)
+		text_room_free(e);
 	if (e->room <= ENCODER_ROOM_KEPT)
 		return;
 	ids = realloc(e->ids, ROOM_FIRST * sizeof(*ids));

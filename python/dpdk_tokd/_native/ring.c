@@ -81,7 +81,7 @@ release(struct reader *self, const struct tokr_record *rec)
 {
 	bool registered = !self->tap, overwritten = true;
 	uint64_t lost = 0;
-	char text[160];
+	char text[sizeof(tokr_last_error(NULL)->text)];
 
 	if (registered && tokr_check(self->r, rec) != 0)
 		lost = unreleased(self, &overwritten); /* before it is let go of */
@@ -89,10 +89,13 @@ release(struct reader *self, const struct tokr_record *rec)
 		return 1;
 	if (!registered)
 		return 0;
-	snprintf(text, sizeof(text),
-		"reader was dropped: token ring %u went on past unreleased ids at %llu; release "
-		"faster, or raise --reader-timeout or --ring-size",
-		rec->worker, (unsigned long long)rec->position);
+	if (tokr_last_error(self->r)->code == TOKR_DROPPED)
+		snprintf(text, sizeof(text), "%s", tokr_last_error(self->r)->text);
+	else
+		snprintf(text, sizeof(text),
+			"reader was dropped: token ring %u went on past unreleased ids at %llu; "
+			"release faster, or raise --reader-timeout or --ring-size",
+			rec->worker, (unsigned long long)rec->position);
 	raise_as(TOKR_DROPPED, 0, text, lost, overwritten);
 	return -1;
 }

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import torch
 
 Ids: TypeAlias = "npt.NDArray[Any]"  # uint32, or the dtype that was asked for
+Uint32Ids: TypeAlias = "npt.NDArray[np.uint32]"
 Side: TypeAlias = Literal["left", "right"]
 
 LENGTH_MAX = 2**31 - 1
@@ -30,14 +31,15 @@ def check_side(argument: str, side: Side | None) -> Side | None:
     return side
 
 
-def check_number(argument: str, value: int, most: int, *, words: str = "") -> int:
-    """`value` as an int from 0 to `most`, or ValueError; `words` names other accepted values."""
+def check_number(argument: str, value: int, most: int, *, least: int = 0, words: str = "") -> int:
+    """`value` as an int from `least` to `most`, or ValueError; `words` names other accepted
+    values."""
     try:
         number = operator.index(value)
     except TypeError:
-        number = -1
-    if not 0 <= number <= most:
-        raise ValueError(f"{argument}: {value!r}: expected {words}a number from 0 to {most}")
+        number = least - 1
+    if not least <= number <= most:
+        raise ValueError(f"{argument}: {value!r}: expected {words}a number from {least} to {most}")
     return number
 
 

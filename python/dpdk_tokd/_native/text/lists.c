@@ -98,3 +98,48 @@ end:
 	Py_XDECREF(splits);
 	return lists;
 }
+
+#define DECIMAL_MAX 10 /* digits of an id */
+
+static char *
+put_decimal(char *to, uint32_t v)
+{
+	char digit[DECIMAL_MAX];
+	int n = 0;
+
+	do
+		digit[n++] = (char)('0' + v % 10);
+	while ((v /= 10) != 0);
+	while (n > 0)
+		*to++ = digit[--n];
+	return to;
+}
+
+PyObject *
+json_ids(PyObject *module, PyObject *o_ids)
+{
+	PyArrayObject *ids = vector(o_ids, NPY_UINT32);
+	PyObject *made;
+	const uint32_t *id;
+	npy_intp n;
+	char *to;
+
+	if (ids == NULL)
+		return NULL;
+	id = PyArray_DATA(ids);
+	n = PyArray_DIM(ids, 0);
+	made = PyBytes_FromStringAndSize(NULL, 2 + n * (DECIMAL_MAX + 1));
+	if (made != NULL) {
+		to = PyBytes_AS_STRING(made);
+		*to++ = '[';
+		for (npy_intp i = 0; i < n; i++) {
+			if (i > 0)
+				*to++ = ',';
+			to = put_decimal(to, id[i]);
+		}
+		*to++ = ']';
+		_PyBytes_Resize(&made, to - PyBytes_AS_STRING(made));
+	}
+	Py_DECREF(ids);
+	return made;
+}

@@ -134,6 +134,10 @@ grant(void *owner, uint64_t id, const struct tokg_hello *hello, struct tokg_welc
 		w->producer = TOKG_NO_PRODUCER;
 		return -1;
 	}
+	if (hello->shed_below != 0 && hello->resume == TOKG_NO_PRODUCER)
+		tokg_log("worker %u of %016" PRIx64 ": texts below serial %" PRIu64
+			 " that are not embedded were shed",
+			hello->worker, hello->instance, hello->shed_below);
 	tokg_log("producer %u, epoch %u: worker %u of %016" PRIx64 " by %s%s", producer, w->epoch,
 		hello->worker, hello->instance, transport_name(hello->transport),
 		hello->resume != TOKG_NO_PRODUCER ? ", resumed" : "");
@@ -415,10 +419,10 @@ summary(const struct tokg_agent *a)
 		twins += a->producers.producer[i].postings.twins;
 	tokg_log("embedded: %" PRIu64 " entries, %" PRIu64 " rows; slots ok %" PRIu64
 		 ", badsum %" PRIu64 ", stale %" PRIu64 ", badhdr %" PRIu64 ", badid %" PRIu64
-		 ", badpos %" PRIu64,
+		 ", badpos %" PRIu64 "; %" PRIu64 " notices of texts that were shed",
 		c->entries, c->rows, c->status[TOKG_OK], c->status[TOKG_BADSUM],
 		c->status[TOKG_STALE], c->status[TOKG_BADHDR], c->status[TOKG_BADID],
-		c->status[TOKG_BADPOS]);
+		c->status[TOKG_BADPOS], c->status[TOKG_SHED]);
 	tokg_log("producers: %" PRIu64 " granted, %" PRIu64 " resumed, %" PRIu64
 		 " ended; consumer: %" PRIu64 " restarts, %" PRIu64 " twins dropped, %" PRIu64
 		 " holes, %" PRIu64 " impossible, %" PRIu64 " overruns",

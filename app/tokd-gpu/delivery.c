@@ -151,6 +151,59 @@ has_rows(const struct tokg_delivery *d, const struct tokg_out_entry *e)
 	return e->out_off % TOKG_OUT_ALIGN == 0 && bytes <= g->out_bytes - at;
 }
 
+/* Release: with the new head a subscriber sees the entry. */
+static void
+publish(struct tokg_delivery *d)
+{
+	d->head++;
+	d->counts.entries++;
+	__atomic_store_n(&d->ring->head, d->head, __ATOMIC_RELEASE);
+}
+
+static bool
+is_full(struct tokg_delivery *d)
+{
+	if (d->head - d->tail < d->ring->entries)
+		return false;
+	d->full = true;
+	return true;
+}
+
+/* Before what else comes of this producer. False: no room. */
+static bool
+tell_shed(struct tokg_delivery *d, struct tokg_producer *t, uint32_t producer)
+{
+	if (!t->shed_due)
+		return true;
+	if (is_full(d))
+		return false;
+	d->entry[d->head & (d->ring->entries - 1)] = (struct tokg_embedding){
+		.instance = t->instance,
+		.request = t->shed_below - 1,
+		.worker = t->worker,
+		.producer = producer,
+		.epoch = t->epoch,
+		.flags = TOKG_ABORT,
+		.status = TOKG_SHED,
+		.t_ready = tokg_now_ns(),
+	};
+	publish(d);
+	d->counts.status[TOKG_SHED]++;
+	t->shed_due = false;
+	return true;
+}
+
+void
+tokg_delivery_tell_shed(struct tokg_delivery *d)
+{
+	for (uint32_t i = 0; i < d->producers->geometry.producers; i++) {
+		struct tokg_producer *t = &d->producers->producer[i];
+
+		t->shed_due = t->shed_below != 0 &&
+			      (t->state == TOKG_PRODUCER_TAKEN || t->state == TOKG_PRODUCER_KEPT);
+	}
+}
+
 static void
 deliver(struct tokg_delivery *d, const struct tokg_producer *t, const struct tokg_out_entry *e)
 {
@@ -175,11 +228,8 @@ deliver(struct tokg_delivery *d, const struct tokg_producer *t, const struct tok
 		.embedded = e->embedded,
 		.t_ready = tokg_now_ns(),
 	};
-	d->head++;
-	d->counts.entries++;
 	d->counts.rows += e->tokens;
-	/* Release: with the new head a subscriber sees the entry. */
-	__atomic_store_n(&d->ring->head, d->head, __ATOMIC_RELEASE);
+	publish(d);
 }
 
 static uint32_t
@@ -189,12 +239,12 @@ deliver_ready(struct tokg_delivery *d, struct tokg_producer *t)
 	uint32_t n = 0;
 	bool again;
 
+	if (!tell_shed(d, t, (uint32_t)(t - d->producers->producer)))
+		return 0;
 	for (; n < POLL_MAX && (e = tokg_postings_ready(&t->postings, &again)) != NULL; n++) {
-		if (!again && has_rows(d, e)) {
-			if (d->head - d->tail == d->ring->entries) {
-				d->full = true;
+		if (!again && has_rows(d, e) && e->request >= t->shed_below) {
+			if (is_full(d))
 				break;
-			}
 			deliver(d, t, e);
 		}
 		tokg_postings_give(&t->postings, d->head);

@@ -13,7 +13,7 @@
 
 struct tokg_delivery_counts {
 	uint64_t entries, rows; /* delivered */
-	uint64_t status[8];	/* slots by enum tokg_status */
+	uint64_t status[8];	/* slots by enum tokg_status; SHED: notices */
 	uint64_t impossible;	/* entries that valid postings cannot cause */
 	uint64_t holes;		/* in the outbox, left by a stopped consumer */
 	uint64_t overruns;	/* the outbox wrapped before it was read */
@@ -41,6 +41,8 @@ void tokg_delivery_free(struct tokg_delivery *d);
 
 /* Delivers what it can. Returns the number of entries read or delivered. */
 uint32_t tokg_delivery_poll(struct tokg_delivery *d);
+/* A subscriber has attached: tell again what was shed. */
+void tokg_delivery_tell_shed(struct tokg_delivery *d);
 /* All subscribers have passed this position (head, without subscribers): releases it. */
 void tokg_delivery_passed(struct tokg_delivery *d, uint64_t position);
 /* The consumer has ended: its unwritten outbox entries become holes. */

@@ -150,11 +150,14 @@ static void
 end_predecessor(struct tokg_producers *p, const struct tokg_hello *h)
 {
 	for (uint32_t i = 0; i < p->geometry.producers; i++) {
-		const struct tokg_producer *t = &p->producer[i];
+		struct tokg_producer *t = &p->producer[i];
 
-		if (t->state != TOKG_PRODUCER_FREE && t->instance == h->instance &&
-			t->worker == h->worker)
-			tokg_producers_end(p, i);
+		if (t->state == TOKG_PRODUCER_FREE || t->instance != h->instance ||
+			t->worker != h->worker)
+			continue;
+		tokg_producers_end(p, i);
+		t->shed_below = h->shed_below;
+		t->shed_due = false; /* the successor's is the same */
 	}
 }
 
@@ -197,6 +200,8 @@ tokg_producers_grant(struct tokg_producers *p, const struct tokg_hello *h, uint6
 	t->link = link;
 	t->since_ns = now_ns;
 	t->released = 0;
+	t->shed_below = h->shed_below;
+	t->shed_due = h->shed_below != 0;
 	write_word(p, i, offsetof(struct tokg_back, released), 0);
 	write_epoch(p, i, t->epoch);
 	p->grants++;

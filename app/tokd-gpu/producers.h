@@ -37,6 +37,12 @@ struct tokg_producer {
 	bool all_done;	   /* ENDING: all published slots are done, and */
 	uint64_t all_read; /* ... their entries are below this outbox index */
 	uint64_t released; /* as written to the producer */
+	/*
+	 * Texts of this worker with a lower serial are shed: what comes of them is not delivered,
+	 * and subscribers are told (shed_due: not yet).
+	 */
+	uint64_t shed_below;
+	bool shed_due;
 	struct tokg_postings postings;
 };
 

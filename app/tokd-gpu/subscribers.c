@@ -157,6 +157,7 @@ attach(struct tokg_subscribers *s, struct tokg_subscriber *c)
 	}
 	close(fd);
 	s->counts.attached++;
+	tokg_delivery_tell_shed(s->delivery);
 	tokg_log("subscriber of pid %d attached", c->pid);
 	return true;
 }

@@ -55,7 +55,8 @@ struct tokd_request {
 
 	/* Read by the caller. */
 	enum tokd_status status;
-	enum tokd_reason reason; /* TOKD_E_REFUSED; perhaps unknown to wire.h */
+	enum tokd_reason reason; /* TOKD_E_REFUSED; perhaps unknown to wire.h. TOKD_E_TIMEOUT,
+				  * TOKD_PENDING: TOKD_R_RING if the appliance's ring is full */
 	int error;		 /* TOKD_E_NET: errno */
 	uint32_t n_ids;		 /* valid ids in `ids`, from the first on */
 	uint32_t total;		 /* ids published by the appliance, as far as known */
@@ -65,7 +66,7 @@ struct tokd_request {
 	uint32_t vocab;		 /* checksum of the vocabulary used; 0: no reply yet */
 	uint32_t retransmits;	 /* packets of text sent again */
 	uint32_t asks;		 /* POLLs for missing ids, and after silence */
-	uint32_t resends;	 /* restarts of the text under a new stream id */
+	uint32_t resends;	 /* restarts of the text */
 
 	/* Private. */
 	struct tokd_request *next;

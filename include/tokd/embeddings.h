@@ -21,6 +21,11 @@
  *      subscriber  uses rows of p, acquire fence, loads tail <= p: the rows were intact
  *
  * Rule 3 is for a subscriber that was dropped: producers no longer wait for it.
+ *
+ * An entry with status SHED is a notice, without rows: dpdk-tokd did not wait for tokd-gpu
+ * (--sink-full=shed). Every text of its `instance` and `worker` with a serial up to its `request`
+ * that had neither LAST nor ABORT before the notice is shed: nothing more of it comes. Drop what
+ * came of it. The notice is repeated when a subscriber attaches, and after a restart of the agent.
  */
 #ifndef TOKD_EMBEDDINGS_H
 #define TOKD_EMBEDDINGS_H
@@ -31,7 +36,7 @@
 
 #define TOKG_EMB_MAGIC 0x3144424d454b4f54ull /* "TOKEMBD1" */
 #define TOKG_SUBSCRIBE_MAGIC 0x4d454754u     /* "TGEM" */
-#define TOKG_EMB_VERSION 2
+#define TOKG_EMB_VERSION 3
 #define TOKG_EMB_DATA 4096 /* byte of the first entry */
 #define TOKG_CURSOR_BYTES 4096
 
@@ -48,7 +53,7 @@ struct tokg_embedding {
 	uint64_t ticket; /* of this use of the slot */
 	uint16_t part;	 /* record of a BATCH */
 	uint16_t flags;	 /* enum tokg_flags of gpu_ring.h: FIRST, LAST, ABORT */
-	uint8_t status;	 /* enum tokg_status: OK, BADID or BADPOS */
+	uint8_t status;	 /* enum tokg_status: OK, BADID, BADPOS or SHED */
 	uint8_t pad0[3];
 	uint32_t first;		    /* index within the text of the first row */
 	uint32_t tokens;	    /* rows; 0 of an empty text, and of ABORT */

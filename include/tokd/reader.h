@@ -117,8 +117,9 @@ int tokr_next(struct tokr *r, struct tokr_record *rec, int timeout_ms);
 /*
  * Release a record, in any order. A registered reader's space is freed up to its oldest unreleased
  * record. Returns 0: every use of the record before this call saw the published bytes;
- * TOKR_OVERRUN: perhaps not (a tap, or a dropped reader): discard the results. A second release by
- * a registered reader does nothing and returns 0; by a tap it would count lost bytes again.
+ * TOKR_OVERRUN: perhaps not (a tap; or a dropped reader: tokr_last_error has the reason): discard
+ * the results. A second release by a registered reader does nothing and returns 0; by a tap it
+ * would count lost bytes again.
  */
 int tokr_release(struct tokr *r, const struct tokr_record *rec);
 

@@ -45,7 +45,7 @@ enum tokd_reason {
 	TOKD_R_TEXT_TOO_LONG = 5, /* text exceeds the server's limit */
 	TOKD_R_TEXT_CRC = 6,	  /* text_crc differs from the text received */
 	TOKD_R_ID_REUSED = 7,	  /* stream id names a finished stream of another text */
-	TOKD_R_BUSY = 8,	  /* stream table is full: try again */
+	TOKD_R_BUSY = 8,	  /* no stream for it: try again after retry_ms */
 	TOKD_R_TIMEOUT = 9,	  /* no progress within the time limit */
 	TOKD_R_UTF8 = 10,	  /* not UTF-8, with --strict-utf8 */
 	TOKD_R_CARRY = 11,	  /* too many uncertain ids */
@@ -53,6 +53,9 @@ enum tokd_reason {
 	TOKD_R_SHUTDOWN = 13,	  /* the server is shutting down */
 	TOKD_R_UNKNOWN = 14,	  /* no such stream (it ended long ago, or never began) */
 	TOKD_R_SINK = 15,	  /* the ids could not be embedded (--sink) */
+	TOKD_R_VALIDATE = 16,	  /* the server must first see that the address is the client's */
+	TOKD_R_SHARE = 17,	  /* given up: its source had more open texts than others */
+	TOKD_R_RING = 18, /* the token ring is full; without FAIL, beside credit 0: only wait */
 	TOKD_R_MAX
 };
 
@@ -72,13 +75,15 @@ struct tokd_req {
 	uint32_t ids_ack;   /* all ids below this index have arrived */
 	uint32_t
 		ids_end; /* POLL: ids in [ids_ack, ids_end) are missing, send them again; 0: none */
-	uint32_t reserved[4]; /* 0; a request must not be smaller than a refusal */
+	uint64_t cookie; /* of the server's latest VALIDATE; 0: none yet */
+	uint32_t reserved[2]; /* 0; a request must not be smaller than a refusal */
 };
 static_assert(sizeof(struct tokd_req) == 64, "wire request is ABI");
 static_assert(offsetof(struct tokd_req, stream_id) == 16, "wire request is ABI");
 static_assert(offsetof(struct tokd_req, packet) == 24, "wire request is ABI");
 static_assert(offsetof(struct tokd_req, offset) == 32, "wire request is ABI");
 static_assert(offsetof(struct tokd_req, ids_ack) == 40, "wire request is ABI");
+static_assert(offsetof(struct tokd_req, cookie) == 48, "wire request is ABI");
 
 /* Server to client. */
 struct tokd_rep {
@@ -91,14 +96,20 @@ struct tokd_rep {
 	uint64_t stream_id; /* the client's */
 	uint32_t ack;	    /* every packet numbered below this is fed */
 	uint32_t credit;    /* packets numbered below ack + credit may be sent; 0: wait and POLL */
-	uint64_t sack;	    /* bit i: packet ack + 1 + i is held; what is clear below a set bit is
-			       missing */
-	uint32_t first;	    /* index of the first id in this packet */
-	uint32_t count;	    /* ids in this packet */
-	uint32_t total;	    /* ids published so far; final with DONE */
+	union {
+		uint64_t sack;	 /* bit i: packet ack + 1 + i is held; what is clear below a set
+				    bit is missing */
+		uint64_t cookie; /* VALIDATE: for the following packets; not 0 */
+	};
+	uint32_t first;	  /* index of the first id in this packet */
+	uint32_t count;	  /* ids in this packet */
+	uint32_t total;	  /* ids published so far; final with DONE */
 	uint32_t ids_crc; /* DONE: CRC32C over all ids of the stream, 4 bytes each, little-endian */
-	uint32_t reason;  /* FAIL: enum tokd_reason */
-	uint32_t text_end; /* bytes of text fed so far; with DONE the length of the text */
+	uint32_t reason;  /* FAIL: enum tokd_reason; credit 0: TOKD_R_RING, or 0 */
+	union {
+		uint32_t text_end; /* bytes of text fed so far; with DONE the length of the text */
+		uint32_t retry_ms; /* BUSY: when to try again; 0: not known */
+	};
 };
 static_assert(sizeof(struct tokd_rep) == 64, "wire reply is ABI");
 static_assert(offsetof(struct tokd_rep, stream_id) == 16, "wire reply is ABI");

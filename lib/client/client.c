@@ -117,16 +117,16 @@ make_engine(struct tokd_client *c, const struct tokd_client_options *o, char err
 		.no_resend = o->no_resend,
 		.no_last_ack = o->no_last_ack,
 	};
-	uint32_t random[2];
 	void *memory;
 
-	if (getrandom(random, sizeof(random), 0) != sizeof(random)) {
+	/* All bits at random: who does not see the packets cannot name a stream. */
+	if (getrandom(&config.epoch, sizeof(config.epoch), 0) != sizeof(config.epoch) ||
+		(config.first_stream_id == 0 &&
+			getrandom(&config.first_stream_id, sizeof(config.first_stream_id), 0) !=
+				sizeof(config.first_stream_id))) {
 		snprintf(error, TOKD_ERROR_MAX, "getrandom: %s", strerror(errno));
 		return false;
 	}
-	config.epoch = random[0];
-	if (config.first_stream_id == 0)
-		config.first_stream_id = random[1];
 	memory = malloc(tokd_engine_bytes(&config));
 	if (memory == NULL) {
 		snprintf(error, TOKD_ERROR_MAX,

@@ -218,8 +218,10 @@ tokd_client_tokenize(struct tokd_client *c, const void *text, size_t len, uint32
 			tokd_client_cancel(c, &r);
 			r.status = TOKD_E_TIMEOUT;
 			snprintf(c->error, sizeof(c->error),
-				"%s: %u ids after %u ms, the limit of this call: raise it", c->peer,
-				r.n_ids, timeout_ms);
+				"%s: %u ids after %u ms, the limit of this call: %s", c->peer,
+				r.n_ids, timeout_ms,
+				r.reason == TOKD_R_RING ? tokd_reason_remedy(r.reason)
+							: "raise it");
 			return r.status;
 		}
 		sleep_until(c, begun, until);

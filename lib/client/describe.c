@@ -30,20 +30,34 @@ static const struct {
 		"the appliance is shutting down: send the text to another"},
 	[TOKD_R_UNKNOWN] = {"UNKNOWN",
 		"the appliance restarted, or has dropped the text: send it again"},
+	[TOKD_R_SHARE] = {"SHARE",
+		"the appliance's streams are all open, and this host has the most: send fewer "
+		"texts at once, or raise its --streams"},
 	[TOKD_R_SINK] = {"SINK", "the appliance's GPU could not embed the ids: see its log"},
+	[TOKD_R_VALIDATE] = {"VALIDATE",
+		"the appliance does not know its own cookie again: does something on the path "
+		"change this client's port from packet to packet?"},
+	[TOKD_R_RING] = {"RING",
+		"the appliance's token ring is full: a reader or the GPU sink is behind"},
 };
+
+static bool
+is_known(enum tokd_reason reason)
+{
+	return (uint32_t)reason < TOKD_R_MAX && reasons[reason].name != NULL;
+}
 
 const char *
 tokd_reason_name(enum tokd_reason reason)
 {
-	return (uint32_t)reason < TOKD_R_MAX ? reasons[reason].name : "unknown reason";
+	return is_known(reason) ? reasons[reason].name : "unknown reason";
 }
 
 const char *
 tokd_reason_remedy(enum tokd_reason reason)
 {
-	return (uint32_t)reason < TOKD_R_MAX ? reasons[reason].remedy
-					     : "use client and appliance of the same release";
+	return is_known(reason) ? reasons[reason].remedy
+				: "use client and appliance of the same release";
 }
 
 static void
@@ -83,8 +97,10 @@ tokd_client_describe(
 	case TOKD_E_TIMEOUT:
 		snprintf(text, TOKD_ERROR_MAX,
 			"%s: no progress for %u ms: %u of %u packets have arrived there, %u of %u "
-			"ids here: is it running and reachable?",
-			c->peer, c->timeout_ms, r->arrived, r->packets, r->n_ids, r->total);
+			"ids here: %s",
+			c->peer, c->timeout_ms, r->arrived, r->packets, r->n_ids, r->total,
+			r->reason == TOKD_R_RING ? tokd_reason_remedy(r->reason)
+						 : "is it running and reachable?");
 		return;
 	case TOKD_E_ROOM:
 		snprintf(text, TOKD_ERROR_MAX,

@@ -46,6 +46,7 @@ engine_begin(struct tokd_engine *e, struct slot *s)
 	s->limit = WINDOW;
 	s->sacked = s->lost = 0;
 	s->stopped = s->known = s->final = s->pausing = false;
+	s->cookie = e->cookie;
 	s->have = s->told = s->ids_crc = s->unacked = 0;
 	s->asked = UINT32_MAX;
 	s->n_early = 0;
@@ -77,6 +78,9 @@ tokd_engine_submit(struct tokd_engine *e, struct tokd_request *r)
 	s = &e->slot[r->slot];
 	s->r = r;
 	s->started = false;
+	s->validated = 0;
+	s->n_busy = 0;
+	s->before = 0;
 	s->deadline = UINT64_MAX; /* the time limit starts with the first packet */
 	e->pending++;
 	engine_time_add(e, s);
@@ -123,7 +127,7 @@ engine_finish(struct tokd_engine *e, struct slot *s, enum tokd_status status)
 	struct tokd_request *r = s->r;
 
 	r->status = status;
-	if (status != TOKD_E_REFUSED)
+	if (status != TOKD_E_REFUSED && !(status == TOKD_E_TIMEOUT && r->reason == TOKD_R_RING))
 		r->reason = TOKD_R_NONE; /* of an earlier stream */
 	if (status == TOKD_OK)
 		owe_last_ack(e, s);

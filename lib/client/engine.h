@@ -22,8 +22,10 @@ static_assert(WINDOW == 64, "the packets of a window are the bits of a uint64_t"
 #define RTO_MOST (250 * NS_A_MS)   /* allows several tries within any sensible time limit */
 #define PROBE_MOST (100 * NS_A_MS) /* while only a POLL can be sent */
 #define TICK NS_A_MS		   /* granularity of timers (G in RFC 6298) */
-#define BUSY_PAUSE (5 * NS_A_MS)
-#define RESENDS_MAX 8	    /* of one text, under a new stream id each */
+#define BUSY_PAUSE (5 * NS_A_MS)   /* if the appliance says no time; doubled at each refusal */
+#define BUSY_MOST (2000 * NS_A_MS)
+#define RESENDS_MAX 8	    /* of one text, under a new stream id each; after BUSY, see there */
+#define VALIDATES_MAX 8	    /* of one text: each brought another cookie */
 #define ACK_EVERY 16	    /* replies with ids per acknowledgement */
 #define AGAIN_BURST 16	    /* packets resent per time-out: the appliance replies once per 16 */
 #define TIME_OUTS_A_TICK 16 /* requests; if all are late, answers may be on their way */
@@ -52,18 +54,21 @@ struct slot {
 	uint64_t stream_id;
 
 	/* The text. Bit i of a mask is packet ack + i. */
-	uint32_t n;	/* packets */
-	uint32_t ack;	/* all below were acknowledged */
-	uint32_t next;	/* the first packet not sent yet; at most ack + WINDOW */
-	uint32_t limit; /* packets from here on may not be sent; at most ack + WINDOW */
+	uint32_t n;	 /* packets */
+	uint32_t ack;	 /* all below were acknowledged */
+	uint32_t next;	 /* the first packet not sent yet; at most ack + WINDOW */
+	uint32_t limit;	 /* packets from here on may not be sent; at most ack + WINDOW */
+	uint32_t before; /* as `next`, before BUSY, under the same stream id; 0: no BUSY */
 	uint64_t sacked;
 	uint64_t lost;
 	uint32_t order;	  /* of the latest packet */
 	uint32_t untimed; /* answers to packets up to this `order` are not used to measure the round
 			     trip */
 	bool stopped;
-	bool known;	   /* the appliance has the stream */
-	uint32_t text_crc; /* of all packets below `next` */
+	bool known;	    /* the appliance has the stream */
+	uint64_t cookie;    /* of the latest VALIDATE that was heeded; 0: none */
+	uint32_t validated; /* VALIDATEs heeded, of the request */
+	uint32_t text_crc;  /* of all packets below `next` */
 
 	/* The ids. */
 	uint32_t have; /* all below have arrived */
@@ -77,7 +82,9 @@ struct slot {
 	struct range early[EARLY_MAX]; /* sorted, disjoint, above `have` */
 
 	/* Time. */
-	bool pausing;	     /* after BUSY: the text starts again at `deadline` */
+	uint64_t busy_at;    /* of its first BUSY */
+	uint32_t n_busy;     /* times that the text was refused by BUSY */
+	bool pausing;	     /* after BUSY or SHARE: the text starts again at `deadline` */
 	uint64_t waits;	     /* its last time-out */
 	uint64_t backed_off; /* lower limit of its next time-out */
 	bool started;	     /* a packet was sent */
@@ -112,6 +119,7 @@ struct tokd_engine {
 	uint64_t srtt, rttvar, rto;
 	uint32_t flight; /* packets sent that were neither acknowledged nor declared lost */
 	uint32_t pending;
+	uint64_t cookie; /* of the latest VALIDATE; 0: none yet */
 	struct queue queue[QUEUES];
 	uint32_t n_free, n_last_acks, first_last_ack;
 	struct tokd_request *done, **done_end;

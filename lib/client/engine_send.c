@@ -82,6 +82,7 @@ header(const struct tokd_engine *e, uint8_t type, uint64_t stream_id, uint32_t i
 		.vocab = e->config.vocab,
 		.stream_id = stream_id,
 		.ids_ack = ids_ack,
+		.cookie = e->cookie,
 	};
 }
 

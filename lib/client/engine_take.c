@@ -37,39 +37,98 @@ slot_of(struct tokd_engine *e, const struct tokd_rep *rep)
 		       : NULL;
 }
 
-/* The stream ended without the complete ids: send the text again under a new stream id. */
-static void
-again(struct tokd_engine *e, struct slot *s, enum tokd_reason reason, uint64_t now)
+/* Doubled at each refusal of the text: others wait too. */
+static uint64_t
+pause_of(const struct tokd_request *r, const struct tokd_rep *rep)
 {
-	uint32_t resends = s->r->resends++;
+	const bool told = rep->reason == TOKD_R_BUSY && rep->retry_ms > 0;
+	const uint64_t first = told ? rep->retry_ms * NS_A_MS : BUSY_PAUSE;
+	const uint32_t times = r->resends < 16 ? r->resends : 16;
+
+	return first > BUSY_MOST >> times ? BUSY_MOST : first << times;
+}
+
+/*
+ * The stream ended without the complete ids: send the text again under a new stream id. After BUSY
+ * under the same: packets that followed the refused one may have begun it.
+ */
+static void
+again(struct tokd_engine *e, struct slot *s, const struct tokd_rep *rep, uint64_t now)
+{
+	const bool pause = rep->reason == TOKD_R_BUSY || rep->reason == TOKD_R_SHARE;
 
 	e->stats.resends++;
 	e->flight -= in_flight(s);
 	engine_dequeue(e, s);
+	if (s->before < s->next)
+		s->before = s->next;
+	if (rep->reason != TOKD_R_BUSY)
+		s->before = 0;
 	s->next = s->ack = 0;
-	s->stream_id += e->config.requests;
+	if (rep->reason != TOKD_R_BUSY)
+		s->stream_id += e->config.requests;
 	s->moved_at = now;
-	if (reason == TOKD_R_BUSY) {
+	if (pause) {
 		s->pausing = true;
-		engine_time_set(e, s, now + (BUSY_PAUSE << resends));
+		engine_time_set(e, s, now + pause_of(s->r, rep));
 	} else {
 		engine_begin(e, s);
 		engine_time_wait(e, s, now);
 	}
+	s->r->resends++;
+}
+
+/*
+ * The appliance asks for the cookie before it takes the text, or before it goes on with a stream.
+ * Packets sent before may have asked for the same VALIDATE.
+ */
+static void
+validate(struct tokd_engine *e, struct slot *s, const struct tokd_rep *rep, uint64_t now)
+{
+	if (rep->cookie == s->cookie)
+		return;
+	if (s->validated++ == VALIDATES_MAX) {
+		s->r->reason = TOKD_R_VALIDATE;
+		engine_finish(e, s, TOKD_E_REFUSED);
+		return;
+	}
+	e->cookie = s->cookie = rep->cookie;
+	s->moved_at = now;
+	s->known = s->known || rep->ack > 0;
+	if (s->known) {
+		engine_queue_poll(e, s, POLL_ASK);
+	} else {
+		e->flight -= in_flight(s);
+		engine_dequeue(e, s);
+		engine_begin(e, s);
+	}
+	engine_time_wait(e, s, now);
+}
+
+/* BUSY is no failure until it has lasted as long as a request may make no progress. */
+static bool
+may_try_again(const struct tokd_engine *e, struct slot *s, uint32_t reason, uint64_t now)
+{
+	if (reason != TOKD_R_BUSY)
+		return s->r->resends - s->n_busy < RESENDS_MAX;
+	if (s->n_busy++ == 0)
+		s->busy_at = now;
+	return s->n_busy <= RESENDS_MAX || now < s->busy_at + e->config.timeout_ns;
 }
 
 static void
-failed(struct tokd_engine *e, struct slot *s, uint32_t reason, uint64_t now)
+failed(struct tokd_engine *e, struct slot *s, const struct tokd_rep *rep, uint64_t now)
 {
-	bool send_again =
-		reason == TOKD_R_EXPIRED || reason == TOKD_R_BUSY || reason == TOKD_R_UNKNOWN;
+	const uint32_t reason = rep->reason;
+	const bool send_again = reason == TOKD_R_EXPIRED || reason == TOKD_R_BUSY ||
+				reason == TOKD_R_UNKNOWN || reason == TOKD_R_SHARE;
 
 	/* Only a POLL arrived, no text: the time-out sends the text again. */
 	if (reason == TOKD_R_UNKNOWN && !s->known)
 		return;
 	s->r->reason = reason;
-	if (send_again && !e->config.no_resend && s->r->resends < RESENDS_MAX)
-		again(e, s, reason, now);
+	if (send_again && !e->config.no_resend && may_try_again(e, s, reason, now))
+		again(e, s, rep, now);
 	else
 		engine_finish(e, s, TOKD_E_REFUSED);
 }
@@ -133,8 +192,12 @@ tokd_engine_take(struct tokd_engine *e, const void *datagram, size_t len, uint64
 		e->stats.stale++;
 		return;
 	}
+	if ((rep.flags & TOKD_F_FAIL) && rep.reason == TOKD_R_VALIDATE) {
+		validate(e, s, &rep, now);
+		return;
+	}
 	if (rep.flags & TOKD_F_FAIL) {
-		failed(e, s, rep.reason, now);
+		failed(e, s, &rep, now);
 		return;
 	}
 	if (!is_consistent(s, &rep)) {
@@ -143,6 +206,7 @@ tokd_engine_take(struct tokd_engine *e, const void *datagram, size_t len, uint64
 	}
 	r = s->r;
 	r->vocab = rep.vocab;
+	r->reason = rep.reason == TOKD_R_RING && rep.credit == 0 ? TOKD_R_RING : TOKD_R_NONE;
 	if (e->config.vocab != 0 && rep.vocab != e->config.vocab) {
 		r->reason = TOKD_R_VOCAB;
 		engine_finish(e, s, TOKD_E_REFUSED);

@@ -3,6 +3,7 @@
  * Handles a reply's information about the text. Reordering is rare: a missing packet is declared
  * lost when one sent after it has arrived (RFC 8985 does this for TCP).
  */
+#include <crc32c.h>
 #include "engine.h"
 
 /* The highest send order of the arrived packets: all sent before it should have arrived too. */
@@ -47,10 +48,29 @@ take_held(struct slot *s, uint64_t held, uint32_t newest)
 	return s->sacked != before;
 }
 
+/* The appliance has taken packets from before a BUSY: they are not sent again. */
+static void
+pass_over(struct tokd_engine *e, struct slot *s, uint32_t end)
+{
+	const uint32_t payload = e->config.payload;
+
+	e->flight -= in_flight(s);
+	for (; s->next < end; s->next++) {
+		const size_t at = (size_t)s->next * payload;
+		const size_t left = s->r->len - at;
+
+		s->text_crc = tokd_crc32c(s->text_crc, (const uint8_t *)s->r->text + at,
+			left < payload ? left : payload);
+		*sent_of(s, s->next) = (struct sent){0}; /* measures no round trip */
+	}
+	e->flight += in_flight(s);
+}
+
 bool
 engine_text_heard(struct tokd_engine *e, struct slot *s, const struct tokd_rep *rep, uint64_t now)
 {
-	uint32_t by = rep->ack - s->ack, newest = 0;
+	const uint32_t by = rep->ack - s->ack;
+	uint32_t newest = 0;
 	/*
 	 * Held packets, relative to the new ack and to the old one. Packet ack + 64 cannot have
 	 * been sent.
@@ -58,6 +78,8 @@ engine_text_heard(struct tokd_engine *e, struct slot *s, const struct tokd_rep *
 	uint64_t held = rep->sack << 1, held_before = shift_up(held, by);
 	bool moved = by > 0;
 
+	if (rep->ack > s->next && rep->ack <= s->before)
+		pass_over(e, s, rep->ack);
 	if (rep->ack < s->ack || rep->ack > s->next)
 		return false; /* overtaken by a later reply, or of an earlier stream */
 	if (rep->credit == 0 && rep->ack < s->n) {

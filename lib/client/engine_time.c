@@ -178,6 +178,7 @@ tokd_engine_tick(struct tokd_engine *e, uint64_t now)
 		} else if (s->pausing) {
 			s->moved_at = now;
 			engine_begin(e, s);
+			s->limit = 1; /* a refused text costs the appliance one packet */
 			engine_time_wait(e, s, now);
 		} else if (now >= s->moved_at + e->config.timeout_ns) {
 			engine_finish(e, s, TOKD_E_TIMEOUT);

@@ -272,6 +272,8 @@ tokr_release(struct tokr *r, const struct tokr_record *rec)
 		held->released = true;
 		give_back(ring);
 	}
+	if (rc == TOKR_OVERRUN && r->mode == TOKR_READER && !r->gone && r->error.code == 0)
+		(void)reader_check_socket(r); /* why it was dropped: said before the ring went on */
 	if (rc == TOKR_OVERRUN) {
 		ring->info.broken_records++;
 		ring->info.lost_bytes += (sizeof(struct tokd_rec) + sizeof(uint32_t) * rec->count +

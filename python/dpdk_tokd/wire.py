@@ -43,9 +43,12 @@ class Reason(enum.IntEnum):
     SHUTDOWN = 13
     UNKNOWN = 14
     SINK = 15
+    VALIDATE = 16
+    SHARE = 17
+    RING = 18
 
 
-REQ = struct.Struct("<IBBHIIQIIIIII16x")
+REQ = struct.Struct("<IBBHIIQIIIIIIQ8x")
 
 
 class Req(NamedTuple):
@@ -64,6 +67,7 @@ class Req(NamedTuple):
     text_crc: int
     ids_ack: int
     ids_end: int
+    cookie: int = 0
 
     def pack(self) -> bytes:
         return REQ.pack(*self)
@@ -84,7 +88,7 @@ class Rep(NamedTuple):
     stream_id: int
     ack: int
     credit: int
-    sack: int
+    sack: int  # with VALIDATE: the cookie
     first: int
     n_ids: int  # `count` in wire.h
     total: int

@@ -81,6 +81,7 @@ plane_start(struct plane *p, bool second, const struct tok_vocab *a, const struc
 		.max_text = PLANE_MAX_TEXT,
 		.stream_timeout_ms = TIMEOUT_MS,
 		.done_timeout_ms = TIMEOUT_MS,
+		.names_bytes = 1 << 10,
 		.rx_desc = DESC,
 		.tx_desc = DESC,
 		.cache_entries = 256,
@@ -286,6 +287,9 @@ check_reply(const struct plane *p, const struct rte_mbuf *m, uint32_t at)
 	each = rep.flags & TOKD_F_SHORT ? sizeof(uint16_t) : sizeof(uint32_t);
 	MUST(rte_pktmbuf_data_len(m) == at + sizeof(rep) + each * rep.count);
 	MUST(rep.credit <= TOKD_WIRE_WINDOW && rep.reason < TOKD_R_MAX);
+	/* Without FAIL there is one reason, and it is why there is no credit. */
+	MUST(rep.flags & TOKD_F_FAIL || rep.reason == TOKD_R_NONE ||
+		(rep.reason == TOKD_R_RING && rep.credit == 0));
 	MUST(rep.count == 0 || (uint64_t)rep.first + rep.count <= rep.total);
 }
 
@@ -378,7 +382,7 @@ renew_frags(struct plane *p)
 static bool
 are_gone(const struct tokd_streams *t)
 {
-	return TAILQ_EMPTY(&t->aborting) && TAILQ_EMPTY(&t->awaited) && TAILQ_EMPTY(&t->finished);
+	return TAILQ_EMPTY(&t->aborting) && TAILQ_EMPTY(&t->finished);
 }
 
 static void
@@ -397,7 +401,6 @@ end_streams(struct plane *p)
 	for (uint32_t i = 0; i < END_TURNS && !are_gone(w->streams); i++)
 		plane_wait(p, 2 * TIMEOUT_MS);
 	MUST(TAILQ_EMPTY(&w->streams->open) && are_gone(w->streams));
-	MUST(w->streams->n_awaited == 0);
 }
 
 static void

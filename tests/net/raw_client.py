@@ -12,8 +12,10 @@ from typing import Self
 import google_crc32c
 import numpy as np
 from dpdk_tokd import wire
+from dpdk_tokd.wire import Reason
 from netlab import CLIENT_IP, SERVER_IP, NetLab
 
+COOKIE_AT = 48  # in a request
 QUIET_S = 0.3  # no reply for so long: none will come
 
 
@@ -34,6 +36,7 @@ class RawStream:
         self.epoch = secrets.randbits(32)
         self.stream_id = secrets.randbits(64)
         self.ids: dict[int, int] = {}
+        self.cookie = 0
 
     def __enter__(self) -> Self:
         return self
@@ -47,6 +50,7 @@ class RawStream:
             "version": wire.VERSION,
             "epoch": self.epoch,
             "stream_id": self.stream_id,
+            "cookie": self.cookie,
         }
         values = ordinary | fields
         return wire.Req(*(values.get(name, 0) for name in wire.Req._fields))
@@ -116,6 +120,11 @@ class RawStream:
                 self.send(*packets[ack : ack + 8], self.poll(ids_ack=have, ids_end=1 << 31))
                 continue
             ack = max(ack, rep.ack)
+            if rep.reason == Reason.VALIDATE:
+                self.cookie = rep.sack
+                cookie = rep.sack.to_bytes(8, "little")
+                packets = [p[:COOKIE_AT] + cookie + p[COOKIE_AT + 8 :] for p in packets]
+                continue
             if rep.flags & (wire.F_DONE | wire.F_FAIL):
                 final = rep
             if final is not None and (final.reason or self.contiguous() == final.total):

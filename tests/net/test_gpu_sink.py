@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -99,3 +100,66 @@ def test_the_beginning_is_embedded_before_the_end_was_sent(
         assert before < beginning.count == len(want)
         assert beginning.equal(want)
         assert stream.id_list() == want.tolist()
+
+
+TEXTS = 150  # of 1 to 3 kB: many times a ring of 64 kB
+
+
+def many_texts() -> list[bytes]:
+    return [real_text(1000 + 20 * i) for i in range(TEXTS)]
+
+
+def test_clients_do_not_wait_for_an_agent_that_is_shed(start, lab, agent, reader, gpt2):
+    """All texts get their ids; each is embedded whole, or is named by a notice."""
+    appliance = start(
+        *("--sink", f"gpu=shm:{agent.socket}", "--sink-full", "shed", "--ring-size", "64k")
+    )
+    with lab.call(lambda: Client(SERVER_IP, timeout=10)) as client:
+        ids = client.tokenize("before")
+        before = Rows()
+        before.take(reader)
+        assert before.last and before.equal(ids)
+        agent.process.send_signal(signal.SIGSTOP)
+        for text in many_texts():
+            assert client.tokenize(text).tolist() == gpt2.encode(text).tolist()
+        counters = appliance.counters()
+        assert counters["sink_shed"] > TEXTS / 2
+        assert counters["sink_failed"] == counters["streams_failed"] == 0
+        agent.process.send_signal(signal.SIGCONT)
+        appliance.wait_until(lambda: appliance.telemetry("/tokd/sink")["0"]["state"] == "running")
+        client.tokenize("after")
+    have: dict[int, int] = {}
+    whole: set[int] = set()
+    shed = -1
+    while TEXTS + 1 not in whole:  # serials count from 0, "before" is the first
+        e = next(reader)
+        if e.status == EmbeddingStatus.SHED:
+            assert e.aborted and len(e) == 0
+            shed = max(shed, e.request)
+            continue
+        assert e.status == EmbeddingStatus.OK
+        assert e.request > shed, "embedded after the notice"
+        assert e.first == have.get(e.request, 0)
+        have[e.request] = e.first + len(e)
+        if e.last:
+            whole.add(e.request)
+    assert shed >= 0
+    assert set(range(1, TEXTS + 2)) - whole <= set(range(shed + 1))
+    assert all(n in whole or n <= shed for n in have)
+    # Who attaches later is told, too.
+    with EmbeddingReader(agent.subscribers, timeout=10) as late:
+        e = next(late)
+        assert (e.status, e.request) == (EmbeddingStatus.SHED, shed)
+
+
+def test_clients_wait_for_an_agent_and_are_told_why(start, lab, agent, reader):
+    appliance = start("--sink", f"gpu=shm:{agent.socket}", "--ring-size", "64k")
+    with lab.call(lambda: Client(SERVER_IP, timeout=1)) as client:
+        agent.process.send_signal(signal.SIGSTOP)
+        with pytest.raises(TimeoutError, match="token ring is full: a reader or the GPU sink"):
+            for text in many_texts():
+                client.tokenize(text)
+        agent.process.send_signal(signal.SIGCONT)
+        appliance.wait_until(lambda: appliance.telemetry("/tokd/sink")["0"]["lag_bytes"] == 0)
+        client.tokenize("after")
+    assert appliance.counters()["sink_shed"] == 0

@@ -13,6 +13,7 @@
 
 #include <rte_ethdev.h>
 
+#include "control/gpu_sink_control.h"
 #include "control/worker_open.h"
 #include "datapath/loop/housekeeping.h"
 #include "datapath/net.h"
@@ -56,6 +57,8 @@ tx_burst(void *queue, struct rte_mbuf **m, uint16_t n)
 	const uint16_t taken = refused ? (uint16_t)world_dice(sim, n) : n;
 	const uint64_t now = sim->now;
 
+	if (refused)
+		world_fault(sim, FRAMES_NO_TX);
 	sim->a.cpu_now += TX_CALL_NS;
 	for (uint16_t i = 0; i < taken; i++) {
 		struct packet *p = packet_take(sim);
@@ -135,16 +138,6 @@ before_reuse(void *worker, uint64_t from, uint64_t to)
 	tokd_spill_before_reuse(worker, from, to);
 }
 
-/* A sink whose tokd-gpu has stopped: its cursor stands. */
-static void
-stopped_sink(struct tokd_ring *r)
-{
-	static _Atomic uint64_t cursor;
-
-	r->reader[TOKD_READER_SINK].cursor = &cursor;
-	r->reader[TOKD_READER_SINK].state = TOKD_READER_JOIN;
-}
-
 /* ---- the life of the appliance ---- */
 
 void
@@ -161,6 +154,7 @@ appliance_start(struct world *w)
 		.max_text = 1 << 20,
 		.stream_timeout_ms = p->stream_ms,
 		.done_timeout_ms = p->done_ms,
+		.names_bytes = p->names_bytes,
 		.reader_timeout_ms = p->reader_ms,
 		.rx_desc = p->rx_desc,
 		.tx_desc = 128,
@@ -173,6 +167,7 @@ appliance_start(struct world *w)
 		.ip = a->opt.ip,
 		.udp_port = RTE_BE16(TOKD_WIRE_PORT),
 		.mac = frame_mac(SERVER_IP),
+		.ip6 = network_six(SERVER_IP),
 		.opt = &a->opt,
 		.stop = &a->stop,
 		.node = SOCKET_ID_ANY};
@@ -191,7 +186,7 @@ appliance_start(struct world *w)
 	a->up = true;
 	check_new_ring(w);
 	if (p->attack == STOPPED_SINK)
-		stopped_sink(&a->w.ring);
+		sink_make(a);
 	world_trace(w, "appliance up", a->instance, 0, 0);
 	a->turn_at = w->now;
 	world_put(w, w->now, TURN, (uint32_t)a->instance, NULL);
@@ -244,6 +239,7 @@ appliance_stop(struct world *w, bool drain)
 	for (uint32_t i = 0; i < C_COUNT; i++)
 		a->sum[i] += a->w.counter[i];
 	tokd_worker_free(&a->w);
+	tokd_sink_close(&a->w);
 	munmap(a->w.ring.hdr, a->w.ring.map_bytes);
 	close(a->w.ring.fd);
 	a->up = false;
@@ -267,6 +263,7 @@ appliance_takes(struct world *w, struct packet *p)
 	struct appliance *a = &w->a;
 
 	if (!a->up || a->rx.n >= w->plan.rx_desc) {
+		world_fault(w, FRAMES_NO_RX);
 		world_trace(w, "not received", a->up, a->rx.n, p->len);
 		packet_drop(w, p);
 		return;
@@ -308,18 +305,20 @@ appliance_turn(struct world *w)
 	if (n > 0)
 		world_trace(w, "turn", n, a->cpu_now - w->now, a->w.ring.head);
 	next = a->busy_until;
-	if (a->rx.n == 0 && TAILQ_EMPTY(&a->w.streams->deferred))
+	if (a->rx.n == 0 && !tokd_drr_waits(&a->w.drr))
 		next += IDLE_TURN;
 	else
 		next += 1;
 	turn_by(w, next);
 }
 
-/* The control thread: readers join, leave, are dropped. */
+/* The control thread: readers join, leave, are dropped; the sink looks for its agent. */
 void
 appliance_control(struct world *w)
 {
-	if (w->a.up && w->now >= w->a.stalled_until)
+	if (w->a.up && w->now >= w->a.stalled_until) {
 		tokd_attach_poll(&w->a.attach);
+		sink_control(&w->a);
+	}
 	world_put(w, w->now + CONTROL_EVERY, CONTROL, 0, NULL);
 }

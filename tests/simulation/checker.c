@@ -336,10 +336,18 @@ is_explained(const struct world *w, const struct ask *k)
 	const bool time = p->fault.partition != NEVER || p->fault.stall != NEVER ||
 			  p->fault.clock_jump != NEVER || p->slow_readers > 0 ||
 			  p->fault.crash != NEVER;
+	/* Answers are kept for less time than a client takes to ask again. */
+	const bool forgotten = p->done_ms < 10000 && k->begun < w->calm_at;
 
-	/* Ids of the texts in progress fit neither ring nor side store: also in the calm. */
+	/*
+	 * Ids of the texts in progress, which take turns, fit neither ring nor side store: also in
+	 * the calm. A text has about a byte of ids a byte.
+	 */
+	const bool no_room = p->side_bytes + p->ring_bytes / 2 <
+			     UINT64_C(1) * p->text_most * p->clients * IN_FLIGHT / 4;
+
 	if (k->r.status == TOKD_E_REFUSED && k->r.reason == TOKD_R_EXPIRED)
-		return p->side_bytes + p->ring_bytes / 2 < UINT64_C(8) * p->text_most * p->clients;
+		return forgotten || no_room;
 	if (k->begun >= w->calm_at)
 		return false;
 	if (k->r.status == TOKD_E_TIMEOUT)
@@ -352,12 +360,17 @@ is_explained(const struct world *w, const struct ask *k)
 	switch (k->r.reason) {
 	case TOKD_R_TEXT_CRC:
 		return p->network.spoil > 0;
+	case TOKD_R_UNKNOWN: /* so many texts that failed for want of room are forgotten soon */
+		return forgotten || no_room || p->fault.crash != NEVER;
 	case TOKD_R_SHUTDOWN:
-	case TOKD_R_UNKNOWN:
 		return p->fault.crash != NEVER;
 	case TOKD_R_TIMEOUT:
 		return time;
-	case TOKD_R_BUSY:
+	case TOKD_R_BUSY: /* for as long as the client's time limit, by a clock that jumps */
+		if (p->fault.clock_jump != NEVER)
+			return true;
+		/* fall through */
+	case TOKD_R_SHARE:
 		return p->hostile_hz > 0 || p->streams < p->clients * IN_FLIGHT;
 	default:
 		return false;

@@ -27,12 +27,13 @@ void
 client_start(struct world *w, uint32_t i)
 {
 	struct client *c = &w->client[i];
-	struct tokd_client_options options = {.requests = IN_FLIGHT};
+	struct tokd_client_options options = {
+		.requests = IN_FLIGHT, .no_resend = w->plan.no_resend};
 	char error[TOKD_ERROR_MAX];
 
 	c->first_id = 1 + dice_throw(&w->dice) % (UINT64_C(1) << 48);
 	options.first_stream_id = c->first_id;
-	c->port = (uint16_t)(20000 + world_dice(w, 40000));
+	c->port = (uint16_t)(20000 + i + CLIENTS_MAX * world_dice(w, 150)); /* no other's */
 	c->wake_at = NEVER;
 	memset(c->ask, 0, sizeof(c->ask));
 	seams_client(i);
@@ -124,6 +125,12 @@ client_wakes(struct world *w, uint32_t i)
 		wake_by(w, i, w->now + 50 * US);
 }
 
+static bool
+is_greedy(const struct world *w, uint32_t i)
+{
+	return (w->plan.attack == GREEDY || w->plan.attack == GREEDY_BESIDE) && i > 0;
+}
+
 /* A text, at random: with ids or for the ring alone, early ids or not. */
 static void
 submit(struct world *w, struct client *c, uint32_t i)
@@ -133,7 +140,7 @@ submit(struct world *w, struct client *c, uint32_t i)
 	uint32_t room;
 
 	k->text = world_dice(w, w->plan.attack == SIM_ATTACKS ? TEXTS : SMALL_TEXTS);
-	k->text += w->plan.attack == GREEDY && i > 0 ? SMALL_TEXTS : 0;
+	k->text += is_greedy(w, i) ? SMALL_TEXTS : 0;
 	k->client = i;
 	k->begun = w->now;
 	t = &w->check.text[k->text];
@@ -160,16 +167,27 @@ void
 client_submits(struct world *w, uint32_t i)
 {
 	struct client *c = &w->client[i];
-	const uint64_t pause = w->plan.attack == GREEDY && i > 0 ? US : w->plan.pause;
+	const bool open_loop = w->now < w->plan.open_loop_until;
+	const uint64_t pause = is_greedy(w, i) ? US : w->plan.pause;
+	uint64_t wait;
 	uint32_t n = 0;
 
+	if (w->plan.open_loop_until != 0 && !open_loop) {
+		w->n_pending -= c->left;
+		c->left = 0;
+	}
 	if (c->left == 0)
 		return;
 	for (uint32_t s = 0; s < IN_FLIGHT; s++)
 		n += c->ask[s] != NULL;
 	if (n < IN_FLIGHT && w->now >= c->stalled_until)
 		submit(w, c, i);
+	else
+		w->not_sent++;
+	if (open_loop) /* of many clients together: nearly a Poisson process */
+		wait = dice_throw(&w->dice) % (2 * pause);
+	else
+		wait = n < IN_FLIGHT ? world_wait(w, pause) : FULL_PAUSE;
 	if (c->left > 0)
-		world_put(w, w->now + (n < IN_FLIGHT ? world_wait(w, pause) : FULL_PAUSE), SUBMIT,
-			i, NULL);
+		world_put(w, w->now + wait, SUBMIT, i, NULL);
 }

@@ -11,7 +11,8 @@
 #include "sim.h"
 
 #define SOURCES 4000
-#define CHANGES 4 /* bytes of a frame */
+#define FIRST_SUBNET 256 /* of IPv6: not that of the clients */
+#define CHANGES 4	 /* bytes of a frame */
 
 static struct packet *
 forged(struct world *w)
@@ -26,6 +27,7 @@ forged(struct world *w)
 		.stream_id = world_dice(w, 64),
 		.ids_ack = world_dice(w, 8),
 		.ids_end = poll ? world_dice(w, 100) : 0};
+	uint32_t ip;
 
 	if (!poll) {
 		req.packet = world_dice(w, 3);
@@ -37,15 +39,17 @@ forged(struct world *w)
 		req.offset = req.packet * 16;
 		req.text_crc = tokd_crc32c(0, text, req.length);
 	}
-	return frame_make(w, RTE_IPV4(172, 16, 0, 0) + world_dice(w, SOURCES),
-		(uint16_t)(1024 + world_dice(w, 60000)), &req, sizeof(req), text, req.length);
+	ip = world_dice(w, SOURCES);
+	ip += w->plan.six && ip % 2 != 0 ? SIX_IP + FIRST_SUBNET : HOSTILE_IP;
+	return frame_make(w, ip, (uint16_t)(1024 + world_dice(w, 60000)), &req, sizeof(req), text,
+		req.length);
 }
 
 /* At random, behind right checksums; but the epoch stays one of nobody's. */
 static void
 change(struct world *w, struct packet *p)
 {
-	const uint32_t head = p->len - 42 < sizeof(struct tokd_req) ? p->len : 42;
+	const uint32_t head = frame_headers(p);
 	struct tokd_req *req = (struct tokd_req *)(p->bytes + head);
 
 	for (uint32_t i = world_dice(w, CHANGES) + 1; i > 0; i--)
@@ -66,8 +70,11 @@ hostile_turn(struct world *w)
 		p = attack_frame(w);
 	} else {
 		p = forged(w);
-		if (world_dice(w, 3) == 0)
+		world_fault(w, FORGERIES);
+		if (world_dice(w, 3) == 0) {
+			world_fault(w, CHANGED_FORGERIES);
 			change(w, p);
+		}
 	}
 	if (w->calm_at != NEVER) {
 		packet_drop(w, p);

@@ -15,17 +15,25 @@ static char path[64];
 const char *sim_socket = path;
 
 static const char usage[] =
-	"usage: simulation [--seeds A-B] [--trace] [--break RULE] [--attack NAME | --attacks]\n"
+	"usage: simulation [--seeds A-B] [--trace] [--break RULE]\n"
+	"       simulation {--attack NAME | --attacks | --overload} [--check] [--trace]\n"
 	"  --seeds A-B   worlds of these seeds, in order, until one fails [1-100]\n"
 	"  --trace       print each event\n"
 	"  --break RULE  crc, once, cursor, feed or timer: the checker must notice\n"
 	"  --attack NAME one attack: rest, forged-0.9, ...\n"
-	"  --attacks     a table of all attacks\n";
+	"  --attacks     a table of all attacks\n"
+	"  --overload    a table of loads up to three times the capacity\n"
+	"  --check       exit 1 if a limit is not kept\n";
 
 struct totals {
 	uint64_t worlds, asks, ok, refused, timeout, ids_crc, gone, complete, again, read, events;
-	uint64_t hostile;
+	uint64_t fault[SIM_FAULTS], counter[C_COUNT];
 };
+
+/* What shows that queues, tables and stores were full, and that frames were noticed as wrong. */
+static const enum tokd_counter shown[] = {C_RX_DUPLICATE, C_RX_REORDERED, C_FEED_DEFERRED,
+	C_REPLY_AGAIN, C_SIDE_COPIED, C_SIDE_FULL, C_DROP_IP_CKSUM, C_DROP_UDP_CKSUM,
+	C_DROP_RING_FULL, C_DROP_UNKNOWN};
 
 static void
 add(struct totals *t, const struct world *w)
@@ -44,14 +52,22 @@ add(struct totals *t, const struct world *w)
 	t->again += c->again;
 	t->read += c->read;
 	t->events += w->n_events;
-	t->hostile += w->hostile_frames;
+	for (uint32_t i = 0; i < SIM_FAULTS; i++)
+		t->fault[i] += w->count[i];
+	for (uint32_t i = 0; i < C_COUNT; i++)
+		t->counter[i] += w->a.sum[i] + w->a.w.counter[i];
 }
 
 static void
 print_totals(const struct totals *t)
 {
-	printf("%" PRIu64 " worlds, %" PRIu64 " events, %" PRIu64 " hostile frames\n", t->worlds,
-		t->events, t->hostile);
+	printf("%" PRIu64 " worlds, %" PRIu64 " events\nfaults:", t->worlds, t->events);
+	for (uint32_t i = 0; i < SIM_FAULTS; i++)
+		printf(" %s %" PRIu64, sim_fault_name[i], t->fault[i]);
+	printf("\ncounters:");
+	for (uint32_t i = 0; i < RTE_DIM(shown); i++)
+		printf(" %s %" PRIu64, tokd_counter_info[shown[i]].name, t->counter[shown[i]]);
+	printf("\n");
 	printf("%" PRIu64 " requests: %" PRIu64 " with their ids, %" PRIu64 " refused, %" PRIu64
 	       " timed out, %" PRIu64 " with a wrong CRC of ids, %" PRIu64
 	       " of crashed clients; 0 lost, 0 wrong, 0 twice\n",
@@ -75,13 +91,13 @@ print_plan(const struct plan *p)
 	       " us), %u flipped, %u spoilt, %u TX refused; delay %" PRIu64 " + %" PRIu64 " us\n",
 		n->lose, n->twice, n->twice_by / US, n->late, n->late_by / US, n->flip, n->spoil,
 		p->tx_refused, n->delay / US, n->jitter / US);
-	printf("  faults:%s%s%s%s%s; %u readers, %u slow; %u hostile frames/s\n",
+	printf("  faults:%s%s%s%s%s%s%s; %u readers, %u slow; %u hostile frames/s\n",
 		p->fault.partition != NEVER ? " partition" : "",
 		p->fault.crash != NEVER ? " crash" : "",
 		p->fault.client_crash != NEVER ? " client-crash" : "",
 		p->fault.stall != NEVER ? " stall" : "",
-		p->fault.clock_jump != NEVER ? " clock-jump" : "", p->readers, p->slow_readers,
-		p->hostile_hz);
+		p->fault.clock_jump != NEVER ? " clock-jump" : "", p->six ? " (IPv6)" : "",
+		p->one_address ? " (one address)" : "", p->readers, p->slow_readers, p->hostile_hz);
 }
 
 /* 0: it held. */
@@ -105,57 +121,6 @@ run_seed(const struct plan *plan, struct totals *t)
 			plan->broken != RULES_KEPT ? sim_rule_name[plan->broken] : "");
 	world_free(w);
 	return rc;
-}
-
-static int
-compare(const void *a, const void *b)
-{
-	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-/* One row: of the good client, which is the first. */
-static void
-run_attack(enum sim_attack attack, bool trace)
-{
-	struct plan plan = plan_of_attack(attack);
-	struct world *w;
-	struct checker *c;
-	uint64_t n = 0, ok = 0, refused = 0;
-	double seconds;
-
-	plan.trace = trace;
-	w = world_run(&plan);
-	c = &w->check;
-	for (uint32_t i = 0; i < c->n_asks; i++) {
-		const struct ask *k = &c->ask[i];
-
-		if (k->client != 0)
-			continue;
-		n++;
-		refused += k->r.status == TOKD_E_REFUSED;
-		if (k->r.status == TOKD_OK)
-			c->took[ok++] = k->ended - k->begun;
-	}
-	qsort(c->took, ok, sizeof(*c->took), compare);
-	seconds = (double)w->now / (double)SECOND;
-	printf("| %s | %.2f | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " |",
-		sim_attack_name[attack], (double)w->hostile_bytes * 8 / seconds / 1e6, n, ok,
-		refused, n - ok - refused);
-	if (ok > 0)
-		printf(" %.2f | %.2f |", (double)c->took[ok / 2] / 1e6,
-			(double)c->took[ok * 99 / 100] / 1e6);
-	else
-		printf(" - | - |");
-	printf(" %" PRIu64 " | %" PRIu64 " |", c->twice, c->again);
-	if (w->hostile_bytes > 0)
-		printf(" %.1f |\n", (double)w->a.bytes_to[1] / (double)w->hostile_bytes);
-	else
-		printf(" - |\n");
-	if (c->faults > 0)
-		printf("FAILED: %s\n", c->fault);
-	world_free(w);
 }
 
 static uint32_t
@@ -184,10 +149,11 @@ main(int argc, char **argv)
 {
 	static const struct option options[] = {{"seeds", required_argument, NULL, 's'},
 		{"trace", no_argument, NULL, 't'}, {"break", required_argument, NULL, 'b'},
-		{"attack", required_argument, NULL, 'a'}, {"attacks", no_argument, NULL, 'A'}, {0}};
+		{"attack", required_argument, NULL, 'a'}, {"attacks", no_argument, NULL, 'A'},
+		{"overload", no_argument, NULL, 'o'}, {"check", no_argument, NULL, 'c'}, {0}};
 	uint64_t first = 1, last = 100;
 	uint32_t broken = RULES_KEPT, attack = SIM_ATTACKS;
-	bool trace = false, attacks = false;
+	bool trace = false, attacks = false, overload = false, check = false;
 	struct totals t = {0};
 	int option, rc = 0;
 
@@ -201,6 +167,10 @@ main(int argc, char **argv)
 			attack = index_of(optarg, sim_attack_name, SIM_ATTACKS);
 		} else if (option == 'A') {
 			attacks = true;
+		} else if (option == 'o') {
+			overload = true;
+		} else if (option == 'c') {
+			check = true;
 		} else {
 			fputs(usage, stderr);
 			return 2;
@@ -208,13 +178,9 @@ main(int argc, char **argv)
 	}
 	set_up();
 	if (attacks || attack != SIM_ATTACKS) {
-		printf("| attack | Mbit/s | requests | ids | refused | unanswered | p50, ms | p99, ms "
-		       "| twice | again | bytes out a byte in |\n"
-		       "|---|---|---|---|---|---|---|---|---|---|---|\n");
-		for (uint32_t i = 0; i < SIM_ATTACKS; i++) {
-			if (attacks || attack == i)
-				run_attack(i, trace);
-		}
+		rc = attacks_run(attack, check, trace) > 0;
+	} else if (overload) {
+		rc = overload_run() > 0 && check;
 	} else {
 		for (uint64_t seed = first; seed <= last && rc == 0; seed++) {
 			struct plan plan = plan_of_seed(seed);

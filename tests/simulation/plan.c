@@ -29,13 +29,12 @@ plan_of_seed(uint64_t seed)
 	p.pause = between(d, 20, 3000) * US;
 	p.text_most = 1u << between(d, 8, 17);
 	p.streams = 1u << between(d, 9, 11);
-	/* The table holds the texts of 8 s: else late repeats find no answer, and are made anew. */
-	p.pause = RTE_MAX(p.pause, p.clients * 8 * SECOND / p.streams);
 	p.rx_desc = 1u << between(d, 5, 10);
 	p.ring_bytes = UINT64_C(1) << between(d, 16, 21);
 	p.side_bytes = maybe(d, 1 << 20, 8 << 10);
 	p.stream_ms = between(d, 300, 10000);
-	p.done_ms = 10000;
+	p.names_bytes = 1 << 20; /* of 16,384 texts of each kind: more than a world has */
+	p.done_ms = (uint32_t)maybe(d, 10000, between(d, 10, 1000));
 	p.reader_ms = between(d, 50, 500);
 	p.network = (struct network_plan){.lose = (uint32_t)maybe(d, between(d, 1, 1000), 0),
 		.twice = (uint32_t)maybe(d, between(d, 1, 1000), 0),
@@ -45,7 +44,7 @@ plan_of_seed(uint64_t seed)
 		.delay = between(d, 5, 2000) * US,
 		.jitter = maybe(d, between(d, 1, 500) * US, 0),
 		.late_by = between(d, 1, 200) * MS,
-		.twice_by = between(d, 0, 200) * MS};
+		.twice_by = between(d, 0, (uint32_t)maybe(d, 200, 60000)) * MS};
 	p.fault = (struct fault_plan){.partition = maybe(d, 2 * SECOND, NEVER),
 		.crash = maybe(d, SECOND, NEVER),
 		.client_crash = maybe(d, SECOND, NEVER),
@@ -56,5 +55,7 @@ plan_of_seed(uint64_t seed)
 	p.slow_pause = between(d, 1, 700) * MS;
 	p.hostile_hz = (uint32_t)maybe(d, between(d, 10, p.streams / 32), 0);
 	p.tx_refused = (uint32_t)maybe(d, between(d, 1, 200), 0);
+	p.six = maybe(d, true, false);
+	p.one_address = maybe(d, true, false);
 	return p;
 }

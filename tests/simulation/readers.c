@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Reader processes: libtokd-reader on the appliance's control socket and ring. A good one releases
- * all that there is; a slow one some records a turn; one that stops releases nothing for a while.
+ * all that there is; a slow one some records a turn; one that stops releases nothing for a while;
+ * one that holds what it reads attaches again as soon as it is dropped.
  */
 #include <string.h>
 
@@ -31,10 +32,11 @@ reader_detach(struct world *w, uint32_t i)
 }
 
 static uint32_t
-records_of(const struct world *w, const struct reader *r)
+records_of(struct world *w, const struct reader *r)
 {
-	if (w->calm_at != NEVER || r->way == READS_ALL)
+	if (w->calm_at != NEVER || r->way == READS_ALL || r->way == HOLDS)
 		return UINT32_MAX;
+	world_fault(w, SLOW_READS);
 	return r->way == READS_SLOWLY ? SLOW_RECORDS : 0;
 }
 
@@ -56,16 +58,19 @@ reader_turn(struct world *w, uint32_t i)
 		if (rc <= 0)
 			break;
 		hash = check_hash(&rec);
-		if (tokr_release(r->r, &rec) == 0) /* else it is to be discarded */
+		if (r->way != HOLDS &&
+			tokr_release(r->r, &rec) == 0) /* else it is to be discarded */
 			check_read(w, r, &rec, hash);
 		r->seen++;
 	}
 	if (rc < 0) {
 		world_trace(w, "reader ends", i, (uint64_t)-rc, r->seen);
-		if (rc == TOKR_DROPPED)
+		if (rc == TOKR_DROPPED) {
+			world_fault(w, READER_DROPS);
 			check_dropped(w);
-		else if (rc != TOKR_GONE)
+		} else if (rc != TOKR_GONE) {
 			check_fault(w, "a reader: %s", tokr_last_error(r->r)->text);
+		}
 		reader_detach(w, i);
 	}
 	world_put(w, w->now + (most == UINT32_MAX ? PAUSE : w->plan.slow_pause), READER, i, NULL);

@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
-#include "datapath/stream/reply.h"
+#include "datapath/stream/done_names.h"
 #include "datapath/token_ring_write.h"
 #include "seams.h"
 #include "sim.h"
@@ -147,6 +147,7 @@ __wrap_sendmmsg(int fd, struct mmsghdr *message, unsigned int n, int flags)
 		const struct iovec *part = message[i].msg_hdr.msg_iov;
 
 		check_sent(sim, c, part[0].iov_base);
+		attack_overhears(sim, c, part[0].iov_base);
 		network_to_appliance(sim,
 			frame_make(sim, c->ip, c->port, part[0].iov_base, (uint32_t)part[0].iov_len,
 				part[1].iov_base, (uint32_t)part[1].iov_len));
@@ -227,20 +228,11 @@ __wrap_tokd_crc32c(uint32_t crc, const void *data, size_t n)
 	return sim->plan.broken == NO_CRC ? 0 : __real_tokd_crc32c(crc, data, n);
 }
 
-/* What was done is forgotten. */
-struct tokd_stream *__real_tokd_stream_find(
-	struct tokd_worker *w, const struct tokd_stream_key *key);
-struct tokd_stream *__wrap_tokd_stream_find(
-	struct tokd_worker *w, const struct tokd_stream_key *key);
-struct tokd_stream *
-__wrap_tokd_stream_find(struct tokd_worker *w, const struct tokd_stream_key *key)
+/* What was done is forgotten with its answer. */
+bool __real_tokd_names_have(const struct tokd_names *t, uint64_t name);
+bool __wrap_tokd_names_have(const struct tokd_names *t, uint64_t name);
+bool
+__wrap_tokd_names_have(const struct tokd_names *t, uint64_t name)
 {
-	struct tokd_stream *s = __real_tokd_stream_find(w, key);
-
-	if (sim->plan.broken != NO_ONCE || s == NULL || s->state != TOKD_STREAM_DONE ||
-		world_dice(sim, 4) != 0)
-		return s;
-	tokd_reply_flush(w); /* it may owe a reply of this burst */
-	tokd_stream_release(w, s);
-	return NULL;
+	return sim->plan.broken != NO_ONCE && __real_tokd_names_have(t, name);
 }

@@ -4,13 +4,16 @@
  * virtual time, from one seed. The clients, the appliance's data path and control socket, and the
  * readers are the product's own code; what they ask of the system is answered by seams.c.
  *
- *   plan.c       a seed to a plan: sizes, rates of faults; the fixed plans of attacks
+ *   plan.c       a seed to a plan: sizes, rates of faults
  *   world.c      events in order of time, until all requests have ended
  *   network.c    loses, doubles, delays, spoils frames
  *   appliance.c  the worker, its turns, crashes and restarts
  *   clients.c    processes with libtokd-client; their requests
+ *   sink.c       a GPU sink whose tokd-gpu was stopped
  *   readers.c    processes with libtokd-reader: good, slow, stopped
  *   hostile.c    forged and mutated frames
+ *   attacks.c    the plans of attacks, their limits and their table; attackers.c: their frames
+ *   overload.c   more requests than the appliance can serve
  *   checker.c    what must hold
  *   seams.c      clock, random numbers, sockets, port; the rules that can be broken
  */
@@ -48,15 +51,18 @@
 #define FEED_BYTE_NS 4
 
 #define FRAME_MAX 1536
-#define CLIENTS_MAX 65
+#define CLIENTS_MAX 256
 #define READERS_SIM_MAX 4
 #define IN_FLIGHT 64		/* requests of a client in progress */
 #define TEXTS 48		/* distinct texts of a world */
 #define SMALL_TEXTS (TEXTS / 2) /* of an attack: the others are for greedy clients */
 #define GREEDY_BYTES 8192
-#define GOOD_REQUESTS_BESIDE_GREEDY 200
+#define GOOD_REQUESTS_BESIDE_GREEDY 1000
+#define TRICKLED 4096 /* streams held open by one socket */
 #define SERVER_IP RTE_IPV4(10, 0, 0, 1)
-#define HOSTILE_EPOCH 0xbad00000u /* and above: texts that nobody checks */
+#define SIX_IP RTE_IPV4(10, 6, 0, 0)	   /* /16: hosts with IPv6, see network.c */
+#define HOSTILE_IP RTE_IPV4(172, 16, 0, 0) /* /12 */
+#define HOSTILE_EPOCH 0xbad00000u	   /* and above: texts that nobody checks */
 
 enum sim_rule { RULES_KEPT, NO_CRC, NO_ONCE, NO_CURSOR, NO_FEED, NO_TIMER, SIM_RULES };
 extern const char *const sim_rule_name[SIM_RULES];
@@ -66,16 +72,48 @@ enum sim_attack {
 	AT_REST,
 	FORGED_FIRST,
 	FORGED_MORE,
+	FORGED_MOST,
 	TRICKLE_STREAMS,
+	TRICKLE_MORE,
 	STORM,
 	GREEDY,
+	GREEDY_BESIDE,
 	TRICKLE_READER,
+	READER_AGAIN,
 	STOPPED_SINK,
 	REPEAT_5000,
 	REPEAT_20000,
 	AMPLIFY,
+	MANY_HOSTS,
+	WRONG_COOKIES,
+	SNIFFER,
+	OVERLOAD, /* no attack: more requests than can be served (overload.c) */
 	SIM_ATTACKS
 };
+
+/* What the simulation did, or saw happen. */
+enum sim_fault {
+	FRAMES_LOST,
+	FRAMES_TWICE,
+	FRAMES_LATE,
+	FRAMES_FLIPPED,
+	FRAMES_SPOILT,
+	FRAMES_CUT,   /* by a partition */
+	FRAMES_NO_RX, /* no descriptor was free, or the appliance down */
+	FRAMES_NO_TX,
+	PARTITIONS,
+	KILLS, /* of the appliance */
+	DRAINS,
+	CLIENT_KILLS,
+	STALLS,
+	CLOCK_JUMPS,
+	SLOW_READS,
+	READER_DROPS,
+	FORGERIES,
+	CHANGED_FORGERIES,
+	SIM_FAULTS
+};
+extern const char *const sim_fault_name[SIM_FAULTS];
 
 /* Of 10,000 packets so many. */
 struct network_plan {
@@ -97,9 +135,11 @@ struct plan {
 	uint32_t clients, requests; /* of each client */
 	uint64_t begin;		    /* of the first */
 	uint64_t pause;		    /* mean ns between a client's requests */
+	bool no_resend;		    /* a refused text is not tried again */
+	uint64_t open_loop_until;   /* 0: a client with IN_FLIGHT in progress waits */
 	uint32_t text_most;
 	uint32_t streams, rx_desc;
-	uint64_t ring_bytes, side_bytes;
+	uint64_t ring_bytes, side_bytes, names_bytes;
 	uint32_t stream_ms, done_ms, reader_ms;
 	struct network_plan network;
 	struct fault_plan fault;
@@ -107,6 +147,8 @@ struct plan {
 	uint64_t slow_pause;
 	uint32_t hostile_hz; /* frames a second */
 	uint32_t tx_refused; /* of 10,000 batches */
+	bool six;	     /* every second client has IPv6 */
+	bool one_address;    /* the others have one address together */
 };
 
 struct packet {
@@ -161,7 +203,7 @@ struct ask {
 
 struct client {
 	struct tokd_client *c;
-	uint32_t ip;
+	uint32_t ip; /* of SIX_IP: IPv6 */
 	uint16_t port;
 	uint64_t stalled_until, ahead; /* of its clock */
 	uint64_t wake_at;
@@ -171,7 +213,7 @@ struct client {
 	struct ask *ask[IN_FLIGHT]; /* by tokd_request.slot */
 };
 
-enum reader_way { READS_ALL, READS_SLOWLY, STOPS };
+enum reader_way { READS_ALL, READS_SLOWLY, STOPS, HOLDS };
 
 struct reader {
 	struct tokr *r;
@@ -259,6 +301,8 @@ struct world {
 	struct reader reader[READERS_SIM_MAX];
 	struct checker check;
 	uint64_t hostile_frames, hostile_bytes;
+	uint64_t count[SIM_FAULTS];
+	uint64_t not_sent; /* too many were in progress */
 };
 
 extern struct world *sim; /* the one that runs, for the seams */
@@ -267,8 +311,6 @@ extern const char *sim_socket;
 
 /* plan.c */
 struct plan plan_of_seed(uint64_t seed);
-struct plan plan_of_attack(enum sim_attack attack);
-extern const char *const sim_attack_name[SIM_ATTACKS];
 
 /* world.c */
 struct world *world_run(const struct plan *plan); /* the caller frees it by world_free() */
@@ -278,6 +320,8 @@ void world_trace(struct world *w, const char *what, uint64_t a, uint64_t b, uint
 uint32_t world_dice(struct world *w, uint32_t below);
 /* True `of` times in 10,000. */
 bool world_chance(struct world *w, uint32_t of);
+/* Counts it. */
+void world_fault(struct world *w, enum sim_fault fault);
 /* Exponentially distributed, in steps, around `mean`. */
 uint64_t world_wait(struct world *w, uint64_t mean);
 struct packet *packet_take(struct world *w);
@@ -296,6 +340,10 @@ void network_to_clients(struct world *w, struct packet *p);
 /* The UDP payload of a frame that a host at `ip`, `port` accepts; NULL. */
 const uint8_t *frame_payload(const struct packet *p, uint32_t ip, uint16_t port, uint32_t *len);
 struct rte_ether_addr frame_mac(uint32_t ip);
+/* Bytes before the UDP payload of a whole frame. */
+uint32_t frame_headers(const struct packet *p);
+/* The IPv6 address of a host of SIX_IP, or of the appliance. */
+struct tokd_addr network_six(uint32_t ip);
 
 /* appliance.c */
 void appliance_boot(struct world *w);
@@ -304,6 +352,10 @@ void appliance_stop(struct world *w, bool drain);
 void appliance_takes(struct world *w, struct packet *p);
 void appliance_turn(struct world *w);
 void appliance_control(struct world *w);
+
+/* sink.c */
+void sink_make(struct appliance *a);
+void sink_control(struct appliance *a);
 
 /* clients.c */
 void client_start(struct world *w, uint32_t i);
@@ -319,8 +371,23 @@ void reader_detach(struct world *w, uint32_t i);
 
 /* hostile.c */
 void hostile_turn(struct world *w);
+
 /* attacks.c */
+struct plan plan_of_attack(enum sim_attack attack);
+extern const char *const sim_attack_name[SIM_ATTACKS];
+/* Prints rows of the table, of one attack or of all (SIM_ATTACKS). With `check` returns how many of
+ * them are not within their limits. */
+uint32_t attacks_run(enum sim_attack which, bool check, bool trace);
+
+/* attackers.c */
 struct packet *attack_frame(struct world *w);
+/* The attacker at `ip` gets a reply. */
+void attack_takes(struct world *w, uint32_t ip, const uint8_t *payload, uint32_t len);
+/* It reads the wire: the good client has sent a packet. */
+void attack_overhears(struct world *w, const struct client *c, const struct tokd_req *req);
+
+/* overload.c: prints a table. Not 0: the limits kept are not those that are expected. */
+uint32_t overload_run(void);
 
 /* checker.c */
 void check_start(struct world *w);

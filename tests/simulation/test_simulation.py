@@ -27,6 +27,18 @@ def test_nothing_is_lost_wrong_or_twice() -> None:
     asked, answered = map(int, found.groups())
     assert asked > 300 * SEEDS
     assert answered > 0.9 * asked
+    # A fault that never happens proves nothing.
+    happened = re.search(r"^faults: (.*)\ncounters: (.*)$", done.stdout, re.MULTILINE)
+    assert happened is not None, done.stdout
+    words = " ".join(happened.groups()).split()
+    counts = dict(zip(words[::2], map(int, words[1::2]), strict=True))
+    assert not [name for name, n in counts.items() if n == 0]
+
+
+@pytest.mark.parametrize("table", ["--attacks", "--overload"])
+def test_limits_are_kept_beside_attackers_and_in_overload(table: str) -> None:
+    done = simulated(table, "--check")
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_a_seed_replays_exactly() -> None:
@@ -43,7 +55,7 @@ def test_a_seed_replays_exactly() -> None:
         ("once", "twice in the ring"),
         ("cursor", "lost to a reader that was not dropped"),
         ("feed", "wrong ids in the ring"),
-        ("timer", "no end after|never ended"),
+        ("timer", r"no end after|never ended|more than \d+ restarts"),
     ],
 )
 def test_a_broken_rule_is_noticed(rule: str, noticed: str) -> None:

@@ -10,7 +10,6 @@
 #define CALM_LIMIT (120 * SECOND)      /* after the faults all requests end within this */
 #define LAST_REQUESTS 4		       /* of each client, in the calm */
 #define JUMP_MOST (2 * SECOND)
-#define JUMPS_MOST (5 * SECOND) /* of the appliance's clock */
 
 struct world *sim;
 const struct tok_vocab *sim_vocab;
@@ -58,6 +57,31 @@ packet_drop(struct world *w, struct packet *p)
 {
 	p->next = w->spare;
 	w->spare = p;
+}
+
+const char *const sim_fault_name[SIM_FAULTS] = {[FRAMES_LOST] = "frames-lost",
+	[FRAMES_TWICE] = "frames-twice",
+	[FRAMES_LATE] = "frames-late",
+	[FRAMES_FLIPPED] = "frames-flipped",
+	[FRAMES_SPOILT] = "frames-spoilt",
+	[FRAMES_CUT] = "frames-cut",
+	[FRAMES_NO_RX] = "frames-no-rx",
+	[FRAMES_NO_TX] = "frames-no-tx",
+	[PARTITIONS] = "partitions",
+	[KILLS] = "kills",
+	[DRAINS] = "drains",
+	[CLIENT_KILLS] = "client-kills",
+	[STALLS] = "stalls",
+	[CLOCK_JUMPS] = "clock-jumps",
+	[SLOW_READS] = "slow-reads",
+	[READER_DROPS] = "reader-drops",
+	[FORGERIES] = "forgeries",
+	[CHANGED_FORGERIES] = "changed-forgeries"};
+
+void
+world_fault(struct world *w, enum sim_fault fault)
+{
+	w->count[fault]++;
 }
 
 void
@@ -165,6 +189,7 @@ partition(struct world *w)
 	if (w->calm_at != NEVER)
 		return;
 	w->cut_until = w->now + world_wait(w, 300 * MS);
+	world_fault(w, PARTITIONS);
 	world_trace(w, "partition", w->cut_until, 0, 0);
 	again(w, PARTITION, w->plan.fault.partition);
 }
@@ -173,6 +198,8 @@ partition(struct world *w)
 static void
 crash(struct world *w, uint32_t start)
 {
+	bool drain;
+
 	if (start) {
 		appliance_start(w);
 		again(w, CRASH, w->plan.fault.crash);
@@ -180,7 +207,9 @@ crash(struct world *w, uint32_t start)
 	}
 	if (w->calm_at != NEVER)
 		return;
-	appliance_stop(w, world_dice(w, 2));
+	drain = world_dice(w, 2);
+	world_fault(w, drain ? DRAINS : KILLS);
+	appliance_stop(w, drain);
 	w->a.up_again_at = w->now + world_wait(w, 50 * MS);
 	world_put(w, w->a.up_again_at, CRASH, 1, NULL);
 }
@@ -193,6 +222,7 @@ stall(struct world *w)
 
 	if (w->calm_at != NEVER)
 		return;
+	world_fault(w, STALLS);
 	world_trace(w, "stall", who, until, 0);
 	if (who == w->plan.clients)
 		w->a.stalled_until = until;
@@ -204,19 +234,17 @@ stall(struct world *w)
 static void
 clock_jump(struct world *w)
 {
-	/* All of them together are less than --done-timeout: after that nothing is remembered. */
 	const uint64_t by = JUMP_MOST - dice_throw(&w->dice) % JUMP_MOST;
 	const uint32_t who = world_dice(w, w->plan.clients + 1);
 
 	if (w->calm_at != NEVER)
 		return;
 	world_trace(w, "clock jump", who, by, 0);
-	if (who == w->plan.clients && w->a.tsc_ahead + by < JUMPS_MOST)
+	if (who == w->plan.clients)
 		w->a.tsc_ahead += by;
-	else if (who == w->plan.clients)
-		return;
 	else
 		w->client[who].ahead += by;
+	world_fault(w, CLOCK_JUMPS);
 	again(w, CLOCK_JUMP, w->plan.fault.clock_jump);
 }
 
@@ -227,6 +255,7 @@ crash_client(struct world *w)
 
 	if (w->calm_at != NEVER)
 		return;
+	world_fault(w, CLIENT_KILLS);
 	client_crash(w, who);
 	again(w, CLIENT_CRASH, w->plan.fault.client_crash);
 }
@@ -266,17 +295,21 @@ start(struct world *w)
 	for (uint32_t i = 0; i < p->clients; i++) {
 		w->client[i].left = p->requests;
 		w->n_pending += p->requests;
-		w->client[i].ip = SERVER_IP + 1 + i;
+		w->client[i].ip = p->six && i % 2 != 0 ? SIX_IP + 2 + i
+				  : p->one_address     ? SERVER_IP + 1
+						       : SERVER_IP + 1 + i;
 		client_start(w, i);
-		world_put(w, p->begin + world_wait(w, p->pause), SUBMIT, i, NULL);
+		world_put(w, (i > 0 && p->readers > 0 ? 0 : p->begin) + world_wait(w, p->pause),
+			SUBMIT, i, NULL);
 	}
 	for (uint32_t i = 0; i < p->readers; i++) {
-		w->reader[i].way = i >= p->slow_readers	      ? READS_ALL
-				   : p->attack != SIM_ATTACKS ? READS_SLOWLY
-							      : READS_SLOWLY + world_dice(w, 2);
+		w->reader[i].way = i >= p->slow_readers	       ? READS_ALL
+				   : p->attack == READER_AGAIN ? HOLDS
+				   : p->attack != SIM_ATTACKS  ? READS_SLOWLY
+							       : READS_SLOWLY + world_dice(w, 2);
 		world_put(w, world_dice(w, 1000) * US, READER, i, NULL);
 	}
-	if (p->attack == GREEDY)
+	if (p->attack == GREEDY || p->attack == GREEDY_BESIDE)
 		w->client[0].left = GOOD_REQUESTS_BESIDE_GREEDY;
 	world_put(w, MS, CONTROL, 0, NULL);
 	again(w, PARTITION, p->fault.partition);
@@ -359,6 +392,8 @@ is_over(struct world *w)
 		check_fault(w, "%u requests never ended", w->n_pending);
 		return true;
 	}
+	if (w->plan.attack == OVERLOAD)
+		return w->n_pending == 0;
 	if (w->plan.attack != SIM_ATTACKS)
 		return w->client[0].left == 0 && is_done(&w->client[0]);
 	if (w->n_pending > 0 || !w->a.up)

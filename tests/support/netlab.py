@@ -24,7 +24,7 @@ CLIENT_IP = "10.99.0.2"
 SERVER_IP6 = "2001:db8:99::1"
 CLIENT_IP6 = "2001:db8:99::2"
 CLONE_NEWNET = 0x40000000  # linux/sched.h
-NO_HUGE = ["--no-huge", "-m", "512"]
+NO_HUGE = ["--no-huge", "-m", "768"]
 HUGE_LEAST = 256 << 20  # bytes free
 
 T = TypeVar("T")
@@ -59,14 +59,14 @@ def huge_pages(folder: Path) -> Iterator[list[str] | None]:
     elif " hugetlbfs " in Path("/proc/mounts").read_text():
         yield []
     else:
-        _run("mount", "-t", "hugetlbfs", "none", str(folder))
+        run("mount", "-t", "hugetlbfs", "none", str(folder))
         try:
             yield ["--huge-dir", str(folder)]
         finally:
-            _run("umount", str(folder))
+            run("umount", str(folder))
 
 
-def _run(*command: str) -> None:
+def run(*command: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()}")
@@ -100,25 +100,25 @@ class NetLab:
 
     def _make(self) -> None:
         ns, server, client = self.namespace, self.server_if, self.client_if
-        _run("ip", "netns", "add", ns)
+        run("ip", "netns", "add", ns)
         peer = ("peer", "name", client, "netns", ns)
-        _run("ip", "link", "add", server, *self._queues, "type", "veth", *peer)
+        run("ip", "link", "add", server, *self._queues, "type", "veth", *peer)
         inside = ("ip", "netns", "exec", ns)
         for where, name in (((), server), (inside, client)):
             # With IPv6 Linux sends of its own accord, which counters would show.
             off = "0" if self._ipv6 and (name == client or self._addresses) else "1"
-            _run(*where, "sysctl", "-qw", f"net.ipv6.conf.{name}.disable_ipv6={off}")
+            run(*where, "sysctl", "-qw", f"net.ipv6.conf.{name}.disable_ipv6={off}")
             # Linux would leave checksums to a device that is none, and glue packets together.
             offloads = [w for o in ("tx", "rx", "gro", "gso", "tso") for w in (o, "off")]
-            _run(*where, "ethtool", "-K", name, *offloads)
-            _run(*where, "ip", "link", "set", name, "up")
-        _run(*inside, "ip", "link", "set", "lo", "up")
-        _run(*inside, "ip", "addr", "add", f"{CLIENT_IP}/24", "dev", client)
+            run(*where, "ethtool", "-K", name, *offloads)
+            run(*where, "ip", "link", "set", name, "up")
+        run(*inside, "ip", "link", "set", "lo", "up")
+        run(*inside, "ip", "addr", "add", f"{CLIENT_IP}/24", "dev", client)
         for address in self._addresses:
             flags = ("nodad",) if ":" in address else ()
-            _run("ip", "addr", "add", address, "dev", server, *flags)
+            run("ip", "addr", "add", address, "dev", server, *flags)
         if self._ipv6:
-            _run(*inside, "ip", "addr", "add", f"{CLIENT_IP6}/64", "dev", client, "nodad")
+            run(*inside, "ip", "addr", "add", f"{CLIENT_IP6}/64", "dev", client, "nodad")
 
     def __exit__(self, *_: object) -> None:
         # The namespace goes when the last of its sockets does; the veth pair must go now.

@@ -10,7 +10,7 @@ import fcntl
 import os
 import struct
 
-from netlab import CLIENT_IP, NetLab, _run
+from netlab import CLIENT_IP, NetLab, run
 
 TUNSETIFF = 0x400454CA
 IFF_TAP, IFF_NO_PI = 0x0002, 0x1000
@@ -20,10 +20,10 @@ class Wire(NetLab):
     """A namespace with a tap, whose other end QEMU has by its descriptor. A context manager."""
 
     def _make(self) -> None:
-        _run("ip", "netns", "add", self.namespace)
+        run("ip", "netns", "add", self.namespace)
         self.fd = self.call(self._open)
         inside = ("ip", "-n", self.namespace)
-        _run(
+        run(
             "ip",
             "netns",
             "exec",
@@ -32,8 +32,8 @@ class Wire(NetLab):
             "-qw",
             f"net.ipv6.conf.{self.client_if}.disable_ipv6=1",
         )
-        _run(*inside, "addr", "add", f"{CLIENT_IP}/24", "dev", self.client_if)
-        _run(*inside, "link", "set", self.client_if, "up")
+        run(*inside, "addr", "add", f"{CLIENT_IP}/24", "dev", self.client_if)
+        run(*inside, "link", "set", self.client_if, "up")
 
     def _open(self) -> int:
         fd = os.open("/dev/net/tun", os.O_RDWR | os.O_CLOEXEC)

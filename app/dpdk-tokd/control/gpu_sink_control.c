@@ -62,6 +62,7 @@ connect_to_agent(const struct tokd_worker *w, uint64_t instance, uint32_t timeou
 		.n_vocabs = w->n_vocabs,
 		.vocab = checksum,
 		.n_ids = n_ids,
+		.shed_below = w->sink != NULL ? tokg_sink_shed_below(w->sink->sink) : 0,
 		.node = w->node,
 	};
 
@@ -91,7 +92,7 @@ show(struct tokd_worker *w, const char path[256])
 	TOKD_LOG(control, NOTICE, "worker %u: GPU sink: %s, epoch %u\n", w->index, path, t->epoch);
 }
 
-/* A reader of the ring without a connection; it is never dropped. */
+/* A reader of the ring without a connection; it is waited for, or shed. */
 static void
 become_reader(struct tokd_worker *w)
 {
@@ -101,6 +102,8 @@ become_reader(struct tokd_worker *w)
 	rd->start = rd->seen = w->ring.head;
 	atomic_store(&rd->state, TOKD_READER_ACTIVE);
 	w->ring.n_active++;
+	if (w->opt->sink_full == TOKD_SINK_SHED)
+		w->ring.shed = tokd_sink_shed;
 }
 
 static struct tokg_sink *
@@ -112,6 +115,7 @@ make_sink(struct tokd_worker *w, struct tokg_transport *t, struct tokg_error *er
 		.data = w->ring.data,
 		.mask = w->ring.mask,
 		.start = w->ring.head,
+		.start_records = w->counter[C_RECORDS],
 		.n_vocabs = w->n_vocabs,
 		.vocab = checksum,
 		.batch_ticks = w->tsc_hz / 1000000 * w->opt->sink_batch_us,
@@ -191,6 +195,7 @@ tokd_sink_close(struct tokd_worker *w)
 	/* First: the sink owns the cursor. */
 	atomic_store(&w->ring.reader[TOKD_READER_SINK].state, TOKD_READER_FREE);
 	w->ring.n_active--;
+	w->ring.shed = NULL;
 	tokg_sink_free(s->sink);
 	if (s->transport != NULL)
 		s->transport->ops->close(s->transport);
@@ -212,21 +217,25 @@ recover(struct tokd_worker *w)
 {
 	struct tokd_sink *s = w->sink;
 	struct tokg_error err = {""};
-	int rc = tokg_sink_recover(s->sink, &err);
+	int rc;
 
+	if (tokd_sink_is_overdue(w, rte_rdtsc()))
+		tokg_sink_give_up(s->sink);
+	rc = tokg_sink_recover(s->sink, &err);
 	if (rc > 0) {
 		TOKD_LOG(control, NOTICE, "worker %u: GPU sink: connected again\n", w->index);
 		run_again(s);
 	} else if (rc < 0) {
 		TOKD_LOG(control, WARNING,
 			"worker %u: GPU sink: %s; ids that are not embedded stay in the token "
-			"ring, and are posted again to the next agent\n",
-			w->index, err.text);
+			"ring%s, and are posted again to the next agent\n",
+			w->index, err.text, w->ring.shed != NULL ? " until it is full" : "");
 		s->transport->ops->close(s->transport);
 		s->transport = NULL;
 		s->logged = false;
 		s->next_try_ms = 0;
-		atomic_store_explicit(&s->state, TOKD_SINK_LOST, memory_order_relaxed);
+		/* Release: the worker that sees LOST may reuse what the transport was reading. */
+		atomic_store_explicit(&s->state, TOKD_SINK_LOST, memory_order_release);
 	} else if (!s->logged) {
 		TOKD_LOG(control, WARNING, "worker %u: GPU sink: connection lost: reconnecting\n",
 			w->index);
@@ -265,6 +274,23 @@ find_agent(struct tokd_worker *w, uint64_t instance)
 }
 
 static void
+log_shed(const struct tokd_worker *w)
+{
+	struct tokd_sink *s = w->sink;
+	uint64_t n = __atomic_load_n(&tokg_sink_counters(s->sink)[TOKG_C_SHED], __ATOMIC_RELAXED);
+
+	if (n == s->n_shed || tokd_clock_ms() < s->next_shed_log_ms)
+		return;
+	TOKD_LOG(control, WARNING,
+		"worker %u: GPU sink: the token ring was full: %" PRIu64
+		" records shed, texts below serial %" PRIu64
+		" that are not embedded never will be; their clients get their ids\n",
+		w->index, n - s->n_shed, tokg_sink_shed_below(s->sink));
+	s->n_shed = n;
+	s->next_shed_log_ms = tokd_clock_ms() + LOG_MS;
+}
+
+static void
 log_failed(const struct tokd_worker *w)
 {
 	struct tokd_sink *s = w->sink;
@@ -292,6 +318,7 @@ tokd_sinks_poll(struct tokd_app *app)
 		if (w->sink == NULL)
 			return; /* all workers have a sink, or none has */
 		log_failed(w);
+		log_shed(w);
 		switch (atomic_load_explicit(&w->sink->state, memory_order_acquire)) {
 		case TOKD_SINK_RUNNING:
 			/* Detects the end of the connection at once; the worker's poll reports it.

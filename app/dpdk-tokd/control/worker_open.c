@@ -11,14 +11,18 @@
 #include "log.h"
 #include "net_frag_open.h"
 #include "side_store_open.h"
-#include "stream_table.h"
 #include "worker_open.h"
+#include "tables/name_table.h"
+#include "tables/source_table.h"
+#include "tables/stream_table.h"
 
 /*
  * A turn of the loop spends this long on new text, and as long on text that waits, each time plus
  * one piece.
  */
 #define FEED_US 250
+/* A source over its share has no more waiting than others let be fed in this time. */
+#define DELAY_US 500
 
 /* An mbuf must hold a whole reply and its headers. */
 #define REPLY_ROOM (RTE_PKTMBUF_HEADROOM + sizeof(struct tokd_rep) + TOKD_WIRE_PAYLOAD)
@@ -89,6 +93,8 @@ tokd_worker_init(struct tokd_worker *w)
 
 	w->tsc_hz = rte_get_tsc_hz();
 	w->feed_ticks = w->tsc_hz / 1000000 * FEED_US;
+	w->delay_most = w->tsc_hz / 1000000 * DELAY_US;
+	tokd_drr_init(&w->drr);
 
 	if (rte_pktmbuf_data_room_size(w->pool) < REPLY_ROOM) {
 		TOKD_LOG(worker, ERR,
@@ -107,8 +113,19 @@ tokd_worker_init(struct tokd_worker *w)
 
 	w->streams = tokd_streams_create(opt->streams, w->index, w->node,
 		w->tsc_hz / 1000 * opt->stream_timeout_ms, w->tsc_hz / 1000 * opt->done_timeout_ms);
-	if (w->streams == NULL)
+	/* Each has one stream at least, and one is being made room for. */
+	w->sources = w->streams == NULL ? NULL
+					: tokd_sources_create(opt->streams + 1, w->index, w->node);
+	if (w->sources == NULL) {
+		tokd_worker_free(w);
 		return -ENOMEM;
+	}
+	rc = tokd_names_create(&w->streams->names, opt->names_bytes, w->index, w->node, w->tsc_hz,
+		2 * opt->stream_timeout_ms);
+	if (rc < 0) {
+		tokd_worker_free(w);
+		return rc;
+	}
 	rc = make_caches(w);
 	if (rc < 0) {
 		tokd_worker_free(w);
@@ -143,4 +160,6 @@ tokd_worker_free(struct tokd_worker *w)
 	}
 	tokd_streams_free(w->streams);
 	w->streams = NULL;
+	tokd_sources_free(w->sources);
+	w->sources = NULL;
 }

@@ -23,6 +23,10 @@
 	X(STREAMS_OPENED, "streams_opened", "texts begun")                                         \
 	X(STREAMS_DONE, "streams_done", "texts completed")                                         \
 	X(STREAMS_FAILED, "streams_failed", "texts that failed")                                   \
+	X(NAMES_FORGOTTEN, "names_forgotten",                                                      \
+		"texts forgotten within twice --stream-timeout of their end: raise --done-names")  \
+	X(STREAMS_EVICTED, "streams_evicted",                                                      \
+		"open texts that failed because another source needed their place")                \
 	X(TEXT_PORT, "text_port", "texts received at the plain-text port")                         \
 	X(TEXT_BYTES, "text_bytes", "bytes of text fed to the tokenizer")                          \
 	X(IDS, "ids", "token ids published")                                                       \
@@ -33,10 +37,15 @@
 	X(SIDE_COPIED, "side_copied_bytes", "bytes of ids copied into the side store")             \
 	X(SIDE_FULL, "side_full", "records lost to slow clients: the side store was full")         \
 	X(REPLY_AGAIN, "reply_again", "reply packets sent again on request")                       \
+	X(REPLY_LIMITED, "reply_limited",                                                          \
+		"replies withheld: above three times the bytes of a client not validated")         \
+	X(COOKIE_RIGHT, "cookie_right", "cookies checked: clients validated")                      \
+	X(COOKIE_WRONG, "cookie_wrong", "cookies checked: too old, or another client's")           \
 	X(RX_DUPLICATE, "rx_duplicate", "duplicate data packets")                                  \
 	X(RX_REORDERED, "rx_reordered", "early data packets held until their turn")                \
 	X(FEED_DEFERRED, "feed_deferred",                                                          \
 		"texts of which a packet waited for a later turn of the loop")                     \
+	X(PROGRESS_SLOW, "progress_slow", "packets of texts too slow to renew their time limit")   \
 	X(RING_UNREAD, "ring_unread", "records published while no reader was registered")          \
 	X(SINK_SLOTS, "sink_slots", "GPU sink: slots posted, including repeats")                   \
 	X(SINK_BATCHES, "sink_batches", "GPU sink: slots with several records")                    \
@@ -53,6 +62,8 @@
 		"GPU sink: turns in which a record waited for outputs to be released")             \
 	X(SINK_READS, "sink_reads", "GPU sink: reads of done words")                               \
 	X(SINK_RECONNECTS, "sink_reconnects", "GPU sink: reconnections")                           \
+	X(SINK_SHED, "sink_shed",                                                                  \
+		"GPU sink: token ring records passed over, with --sink-full=shed")                 \
 	X(CYCLES_BUSY, "cycles_busy", "TSC cycles of turns that did work")                         \
 	X(CYCLES_BACKPRESSURED, "cycles_backpressured",                                            \
 		"TSC cycles of turns in which the ring was full")                                  \
@@ -83,14 +94,23 @@
 	X(DROP_TOO_LONG, "drop_too_long", "refused: text longer than --max-text")                  \
 	X(DROP_TEXT, "drop_text", "refused: plain text the tokenizer rejects")                     \
 	X(DROP_SHUTDOWN, "drop_shutdown", "refused: new text while shutting down")                 \
+	X(DROP_VALIDATE, "drop_validate",                                                          \
+		"refused: half of the streams are open, and the client is not validated")          \
 	X(DROP_TABLE_FULL, "drop_table_full", "refused: stream table full")                        \
+	X(DROP_MAC, "drop_mac", "refused: stream of another MAC address")                          \
+	X(DROP_OPENS, "drop_opens",                                                                \
+		"refused: streams are scarce, and its source let too many texts die")              \
+	X(DROP_BACKLOG, "drop_backlog",                                                            \
+		"refused: new text of a source of which too much waits already")                   \
 	X(DROP_WINDOW, "drop_window", "drop: packet number beyond the window")                     \
 	X(DROP_HELD, "drop_held", "drop: early packet, but too many are held already")             \
 	X(DROP_RING_FULL, "drop_ring_full", "drop: text not fed because the token ring is full")   \
 	X(DROP_REPLY_WINDOW, "drop_reply_window",                                                  \
 		"drop: text not fed because the client does not acknowledge ids")                  \
 	X(DROP_UNKNOWN, "drop_unknown", "refused: no such stream")                                 \
-	X(DROP_OVER, "drop_over", "drop: data for a stream that already ended")
+	X(DROP_OVER, "drop_over", "drop: data for a stream that already ended")                    \
+	X(DROP_REPEAT, "drop_repeat",                                                              \
+		"refused: data of a text that ended, and whose answer is no longer stored")
 
 enum tokd_counter {
 #define X(sym, name, help) C_##sym,

@@ -36,11 +36,36 @@ struct tokd_reader {
 	uint64_t seen;		  /* worker only: cursor as last read, clamped, never decreases */
 	/*
 	 * For the control thread: TSC since when it has blocked a reservation, or 0. It ends when
-	 * the reader reaches must_reach, whatever other readers do.
+	 * the reader reaches must_reach, whatever other readers do. What is left of earlier times
+	 * (tokd_hold_left) is before it: now - since is all that counts.
 	 */
 	_Atomic uint64_t since;
-	uint64_t must_reach; /* worker only */
+	/* worker only */
+	uint64_t must_reach;
+	uint64_t held;	  /* ticks of earlier times, when the last one ended */
+	uint64_t held_at; /* TSC then */
 };
+
+/* A reader may keep the ring full for tokd_ring.hold_ms of this time, at once or in parts. */
+#define TOKD_HOLD_WINDOW_MS 100000u
+
+/*
+ * What is left of `held` ticks after `rest` ticks in which the reader did not keep the ring full.
+ * In the long run hold_ms of every window is forgotten, in any window a reader has less than twice
+ * that. From the whole window on, only the time without a pause counts.
+ */
+static inline uint64_t
+tokd_hold_left(uint64_t held, uint64_t rest, uint32_t hold_ms)
+{
+	uint64_t parts;
+
+	if (hold_ms == 0)
+		return held;
+	if (hold_ms >= TOKD_HOLD_WINDOW_MS)
+		return 0;
+	parts = rest / (TOKD_HOLD_WINDOW_MS - hold_ms);
+	return parts > held / hold_ms ? 0 : held - parts * hold_ms;
+}
 
 struct tokd_ring {
 	/* hot, worker only */
@@ -54,10 +79,13 @@ struct tokd_ring {
 	uint32_t n_active; /* readers in state ACTIVE */
 	bool full;	   /* a reservation failed and would still fail */
 	uint64_t wanted;   /* bytes from the head, of the largest that failed */
+	uint32_t hold_ms;  /* see TOKD_HOLD_WINDOW_MS; 0: nothing is forgotten */
 	/* Called by the worker if not NULL. before_reuse: before [from, to) may be overwritten.
 	 * in_use: the lowest position that must not be overwritten yet. */
 	void (*before_reuse)(void *owner, uint64_t from, uint64_t to);
 	uint64_t (*in_use)(void *owner);
+	/* The sink holds a full ring: true if it has been passed over, its cursor is the head. */
+	bool (*shed)(void *owner);
 	void *owner;
 	struct tokd_reader reader[TOKD_READER_SLOTS];
 	/* set-up */
@@ -68,6 +96,15 @@ struct tokd_ring {
 	bool memzone;	    /* tokd_ring_N */
 	bool registered;    /* DPDK knows the memory */
 };
+
+/* Has a reader kept the ring full for so many ticks? Any thread. */
+static inline bool
+tokd_reader_is_overdue(const struct tokd_reader *rd, uint64_t ticks, uint64_t now)
+{
+	const uint64_t since = atomic_load_explicit(&rd->since, memory_order_relaxed);
+
+	return since != 0 && now > since && now - since > ticks;
+}
 
 /*
  * Worker, in housekeeping: let readers join and leave, and check whether a full ring is still full,

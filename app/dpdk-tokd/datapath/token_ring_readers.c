@@ -12,6 +12,18 @@
 #define TAIL_STEP_SHIFT 6 /* ring size / 64 */
 #define TAIL_STEP_MAX (16u << 10)
 
+static void
+end_hold(struct tokd_reader *rd)
+{
+	const uint64_t since = atomic_load_explicit(&rd->since, memory_order_relaxed);
+
+	if (since == 0)
+		return;
+	rd->held_at = rte_rdtsc();
+	rd->held = rd->held_at - since;
+	atomic_store_explicit(&rd->since, 0, memory_order_relaxed);
+}
+
 /*
  * The position of an active reader. The cursor is written by another process: the result is clamped
  * to the last position and the head, whatever the cursor holds.
@@ -24,9 +36,8 @@ read_cursor(const struct tokd_ring *r, struct tokd_reader *rd)
 
 	if (cursor > rd->seen)
 		rd->seen = RTE_MIN(cursor, r->head);
-	if (rd->seen >= rd->must_reach &&
-		atomic_load_explicit(&rd->since, memory_order_relaxed) != 0)
-		atomic_store_explicit(&rd->since, 0, memory_order_relaxed);
+	if (rd->seen >= rd->must_reach)
+		end_hold(rd);
 	return rd->seen;
 }
 
@@ -62,24 +73,27 @@ static void
 mark_blocking(struct tokd_ring *r, uint64_t need)
 {
 	const uint64_t reach = RTE_MAX(need, r->tail + tokd_ring_at(r, r->tail)->bytes);
+	const uint64_t now = rte_rdtsc();
 
 	for (uint32_t i = 0; i < TOKD_READER_SLOTS; i++) {
 		struct tokd_reader *rd = &r->reader[i];
+		uint64_t held;
 
 		if (!is_active(rd) || rd->seen >= reach ||
 			atomic_load_explicit(&rd->since, memory_order_relaxed) != 0)
 			continue;
 		rd->must_reach = reach;
-		atomic_store_explicit(&rd->since, rte_rdtsc() | 1, memory_order_relaxed);
+		held = tokd_hold_left(rd->held, now - rd->held_at, r->hold_ms);
+		atomic_store_explicit(&rd->since, (now - held) | 1, memory_order_relaxed);
 	}
 }
 
-bool
-tokd_ring_reclaim(struct tokd_ring *r, uint64_t end)
+/* Moves the tail up to `need` and some more, as far as readers allow. */
+static void
+move_tail(struct tokd_ring *r, uint64_t need)
 {
 	const uint64_t size = r->mask + 1;
 	const uint64_t step = RTE_MIN(size >> TAIL_STEP_SHIFT, (uint64_t)TAIL_STEP_MAX);
-	const uint64_t need = end - size; /* where the tail must be */
 	const uint64_t done = min_cursor(r);
 	uint64_t tail = r->tail;
 
@@ -90,19 +104,38 @@ tokd_ring_reclaim(struct tokd_ring *r, uint64_t end)
 			break; /* a reader is inside that record */
 		tail = next;
 	}
-	if (tail != r->tail) {
-		if (r->before_reuse != NULL)
-			r->before_reuse(r->owner, r->tail, tail);
-		r->tail = tail;
-		r->limit = tail + size;
-		__atomic_store_n(&r->hdr->tail, tail, __ATOMIC_RELEASE);
-		/*
-		 * The new tail is visible before any byte below it changes: a tap that read new
-		 * bytes and checks the tail afterwards notices.
-		 */
-		atomic_thread_fence(memory_order_seq_cst);
-	}
-	if (tail < need) {
+	if (tail == r->tail)
+		return;
+	if (r->before_reuse != NULL)
+		r->before_reuse(r->owner, r->tail, tail);
+	r->tail = tail;
+	r->limit = tail + size;
+	__atomic_store_n(&r->hdr->tail, tail, __ATOMIC_RELEASE);
+	/*
+	 * The new tail is visible before any byte below it changes: a tap that read new bytes and
+	 * checks the tail afterwards notices.
+	 */
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
+/* The sink is in the way of a tail at `need`, and has been passed over. */
+static bool
+shed_sink(struct tokd_ring *r, uint64_t need)
+{
+	struct tokd_reader *rd = &r->reader[TOKD_READER_SINK];
+
+	return r->shed != NULL && is_active(rd) && rd->seen < need && r->shed(r->owner);
+}
+
+bool
+tokd_ring_reclaim(struct tokd_ring *r, uint64_t end)
+{
+	const uint64_t need = end - (r->mask + 1); /* where the tail must be */
+
+	move_tail(r, need);
+	if (r->tail < need && shed_sink(r, need))
+		move_tail(r, need);
+	if (r->tail < need) {
 		r->full = true;
 		r->wanted = RTE_MAX(r->wanted, end - r->head);
 		mark_blocking(r, need);
@@ -128,6 +161,7 @@ tokd_ring_readers(struct tokd_ring *r)
 			rd->start = r->head;
 			rd->seen = r->head;
 			rd->must_reach = 0;
+			rd->held = 0;
 			/*
 			 * A control thread that sees ACTIVE sees `start`. If it has set LEAVE
 			 * meanwhile, the exchange fails and `state` is LEAVE.

@@ -20,6 +20,7 @@
 #include "net_addr.h"
 #include "options/options.h"
 #include "side_store.h"
+#include "drr.h"
 #include "token_ring.h"
 #include "zero_copy.h"
 
@@ -29,6 +30,7 @@
 
 struct tokd_frags;   /* net_frag.h */
 struct tokd_sink;    /* gpu_sink.h */
+struct tokd_sources; /* source.h */
 struct tokd_stream;  /* stream.h */
 struct tokd_streams; /* stream.h */
 
@@ -48,6 +50,7 @@ struct tokd_worker {
 	uint16_t port, queue;
 	struct rte_mempool *pool; /* mbufs for RX and for replies */
 	struct tokd_streams *streams;
+	struct tokd_sources *sources;
 	struct tokd_ring ring;
 	struct tokd_side side;
 	struct tokd_zero_copy zc;
@@ -71,15 +74,17 @@ struct tokd_worker {
 	bool rx_cksum_offload; /* mbuf flags have the results of IPv4 and UDP checksums */
 	bool tx_cksum_offload;
 	uint64_t tsc_hz;
-	uint64_t feed_ticks; /* for the tokenizer: for new packets a turn, and for deferred ones */
-	uint64_t t_burst;    /* TSC when the current burst was received */
+	uint64_t
+		feed_ticks; /* for the tokenizer: for new packets a turn, and for those that wait */
+	uint64_t delay_most;   /* ticks that a text of a source over its share may wait */
+	uint64_t t_burst;      /* TSC when the current burst was received */
 	_Atomic uint64_t turn; /* of the loop; TOKD_NO_TURN outside it. Read by any thread */
 	const struct tokd_options *opt;
 	_Atomic uint32_t *stop;	   /* enum tokd_stop, set by the control thread */
 	uint64_t counter[C_COUNT]; /* written by this worker only, by plain stores of words */
 	/* the current burst */
 	uint32_t stopping;  /* *stop, read once per turn */
-	uint64_t fed_ticks; /* in the tokenizer, of feed_ticks */
+	uint64_t fed_ticks; /* in the tokenizer, of drr.slice */
 	uint16_t n_follow;  /* frames of it behind the one in work */
 	uint16_t n_tx, n_touched, n_gathered;
 	struct rte_mbuf *tx[TOKD_TX_MAX];	 /* sent at its end */
@@ -90,6 +95,7 @@ struct tokd_worker {
 	uint16_t n_last;
 	struct tokd_last_reply last[TOKD_TX_MAX]; /* in tx */
 	/* across bursts */
+	struct tokd_drr drr;	   /* whose text is fed next */
 	uint32_t n_held, held_max; /* mbufs of early packets, of all streams; limit */
 	uint32_t turns;		   /* since housekeeping */
 	uint32_t turn_kind;	   /* counter for the cycles of this turn */

@@ -27,6 +27,9 @@
  */
 #define TOKD_CLIENT_PORTS 10000
 
+/* --sink-full, in the order of its words. */
+enum tokd_sink_full { TOKD_SINK_WAIT, TOKD_SINK_SHED };
+
 struct tokd_options {
 	const char *config;	    /* --config: the configuration file, or NULL */
 	const char *vocab;	    /* --vocab: names or paths, separated by commas */
@@ -43,6 +46,7 @@ struct tokd_options {
 	uint32_t max_text;	    /* --max-text: bytes of one text */
 	uint32_t stream_timeout_ms; /* --stream-timeout: of an open stream without progress */
 	uint32_t done_timeout_ms;   /* --done-timeout: of a finished stream's answer */
+	uint64_t names_bytes;	    /* --done-names: of one worker */
 	uint64_t ring_bytes;	    /* --ring-size: of one token ring, a power of two */
 	uint64_t side_bytes;	    /* --side-store: of one worker, 0: none */
 	uint32_t zero_copy_ids;	    /* --zero-copy: least ids of a zero-copy reply; 0: never */
@@ -54,6 +58,7 @@ struct tokd_options {
 	gid_t socket_gid;	    /* from it; (gid_t)-1: ours */
 	const char *sink;	    /* --sink: gpu[=TARGET]; NULL: none */
 	uint32_t sink_batch_us;	    /* --sink-batch */
+	uint32_t sink_full;	    /* --sink-full: enum tokd_sink_full */
 	const char *rdma_device;    /* --rdma-device: NULL: chosen by the route */
 	uint32_t rdma_port;	    /* --rdma-port: of that device; 0: chosen */
 	const char *rdma_gid;	    /* --rdma-gid: index, in decimal; NULL: chosen */

@@ -51,6 +51,9 @@ static const struct opt_def defs[] = {
 		"an open text fails after this time without progress"},
 	{"done-timeout", "MS", OPT_MS, FIELD(done_timeout_ms), 10, 3600000, "10000",
 		"how long a finished answer is kept for retransmission"},
+	{"done-names", "BYTES", OPT_SIZE, FIELD(names_bytes), OPT_K, OPT_G, "32M",
+		"memory per worker for the names of finished texts: a late packet of such a text "
+		"is refused, and does not make it again"},
 	{"ring-size", "BYTES", OPT_SIZE, FIELD(ring_bytes), 64 * OPT_K, 64 * OPT_G, "16M",
 		"size of each worker's token ring, a power of two", .check = tokd_check_power_of_2,
 		.section = "Token ring and readers"},
@@ -69,7 +72,8 @@ static const struct opt_def defs[] = {
 		"group of the control socket, name or number; use it with --socket-mode 0660",
 		.check = tokd_check_group},
 	{"reader-timeout", "MS", OPT_MS, FIELD(reader_timeout_ms), 1, 600000, "1000",
-		"drop a reader that keeps the ring full for this time"},
+		"drop a reader that keeps the ring full for this time in 100 s, at once or in "
+		"parts; from 100000 on only a reader that stands still for this time"},
 	{"wait-readers", "N", OPT_COUNT, FIELD(wait_readers), 0, 16, "0",
 		"receive no packet before N readers have attached, for example to replay a capture"},
 	{"sink", "gpu[=TARGET]", OPT_TEXT, FIELD(sink), 0, 0, NULL,
@@ -78,6 +82,9 @@ static const struct opt_def defs[] = {
 		.section = "GPU"},
 	{"sink-batch", "US", OPT_COUNT, FIELD(sink_batch_us), 0, 100000, "20",
 		"microseconds that a short record waits to be sent together with others; 0: none"},
+	{"sink-full", "wait|shed", OPT_CHOICE, FIELD(sink_full), 0, 0, "wait",
+		"when the token ring is full because of --sink: wait: all texts wait for tokd-gpu; "
+		"shed: texts get their ids, and what tokd-gpu is behind with is not embedded"},
 	{"rdma-device", "NAME", OPT_TEXT, FIELD(rdma_device), 0, 0, NULL,
 		"RDMA device for --sink gpu=verbs; default: by the route to HOST", .letter = 'd'},
 	{"rdma-port", "N", OPT_COUNT, FIELD(rdma_port), 0, 255, "0",

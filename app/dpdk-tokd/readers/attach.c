@@ -79,6 +79,26 @@ disconnect(struct tokd_attach *a, struct tokd_conn *c)
 	enter(c, TOKD_CONN_LEAVING);
 }
 
+/* Not while the owner's readers are refused. Returns 0, or -errno with *reason. */
+static int
+is_welcome(struct tokd_attach *a, struct tokd_conn *c, const char **reason)
+{
+	static char text[sizeof(((struct tokd_attach_rep *)0)->message)];
+	uint64_t wait_ms;
+
+	c->owner = tokd_drops_owner(c->pid, c->uid);
+	wait_ms = tokd_drops_wait(a, c->owner, tokd_clock_ms(), &c->drops);
+	if (wait_ms == 0)
+		return 0;
+	snprintf(text, sizeof(text),
+		"readers of this user and control group kept a ring full (%u dropped): read "
+		"faster, and try again in %" PRIu64 " ms",
+		c->drops, wait_ms);
+	*reason = text;
+	a->counts.backed_off++;
+	return -EAGAIN;
+}
+
 /* A valid request of either mode. Returns 0, or -errno with *reason. */
 static int
 admit(struct tokd_attach *a, struct tokd_conn *c, uint32_t mode, const char **reason)
@@ -86,7 +106,9 @@ admit(struct tokd_attach *a, struct tokd_conn *c, uint32_t mode, const char **re
 	int rc;
 
 	if (mode == TOKD_MODE_READER) {
-		rc = tokd_reader_join(a, c, reason);
+		rc = is_welcome(a, c, reason);
+		if (rc == 0)
+			rc = tokd_reader_join(a, c, reason);
 		if (rc == 0)
 			enter(c, TOKD_CONN_JOINING);
 		return rc;
@@ -305,16 +327,15 @@ drop_overdue(struct tokd_attach *a)
 
 		if (c == NULL)
 			continue;
-		TOKD_LOG(control, WARNING,
-			"reader %u (pid %d) dropped: it kept the token ring of worker %u full for "
-			"more than %u ms; read faster, or raise --ring-size or --reader-timeout\n",
-			c->slot, c->pid, w, a->reader_timeout_ms);
 		snprintf(reason, sizeof(reason),
-			"it kept the token ring of worker %u full for more than %u ms: read "
-			"faster, or raise --ring-size or --reader-timeout",
-			w, a->reader_timeout_ms);
+			"it kept the token ring of worker %u full for %u ms of %u s: read faster, or "
+			"raise --ring-size or --reader-timeout",
+			w, tokd_reader_hold_ms(a, c), TOKD_HOLD_WINDOW_MS / 1000);
+		TOKD_LOG(control, WARNING, "reader %u (pid %d) dropped: %s\n", c->slot, c->pid,
+			reason);
 		tokd_attach_say(c->fd, reason);
 		a->counts.dropped++;
+		tokd_drops_add(a, c->owner, tokd_clock_ms());
 		disconnect(a, c);
 	}
 }
@@ -391,6 +412,8 @@ tokd_attach_open(struct tokd_attach *a, const char *path, uint32_t mode, gid_t g
 	a->instance = instance;
 	a->reader_timeout_ms = reader_timeout_ms;
 	a->tsc_per_ms = rte_get_tsc_hz() / 1000;
+	for (uint32_t w = 0; w < n_rings; w++)
+		ring[w]->hold_ms = reader_timeout_ms;
 	rc = tokd_socket_open(&a->socket, path, mode, group);
 	if (rc != 0)
 		return rc;

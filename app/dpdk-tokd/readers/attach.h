@@ -56,10 +56,29 @@ struct tokd_conn {
 	uint64_t since_ms; /* of this state, CLOCK_MONOTONIC */
 	pid_t pid;	   /* of the peer, when it connected */
 	uid_t uid;
+	uint64_t owner; /* of a reader: tokd_drops_owner */
+	uint32_t drops; /* of its owner's readers, when it joined */
+};
+
+/*
+ * Readers that were dropped for keeping a ring full, by owner: the user and the control group (of a
+ * service, a container, a login) of the process. After the n-th drop the owner's readers are
+ * refused for --reader-timeout * 2^(n-1), and the next one may keep a ring full for a quarter of
+ * what the last one could. Forgotten when TOKD_HOLD_WINDOW_MS have passed after that without
+ * another drop.
+ */
+#define TOKD_DROPS_MAX 8     /* doublings */
+#define TOKD_DROPS_OWNERS 32 /* the one that is soonest forgotten gives its place */
+
+struct tokd_drops {
+	uint64_t owner;
+	uint32_t n; /* 0: free */
+	uint64_t until_ms, forget_ms;
 };
 
 struct tokd_attach_counts {
 	uint64_t attached, refused, detached, dropped; /* refused: taps among them */
+	uint64_t backed_off;			       /* of the refused: too soon after a drop */
 	uint64_t taps_attached, taps_detached;
 };
 
@@ -76,6 +95,7 @@ struct tokd_attach {
 	uint32_t n_refused;	  /* REFUSED, not logged yet */
 	uint64_t refused_log_ms;  /* not logged before then */
 	struct tokd_conn *slot[TOKD_SLOTS_MAX]; /* NULL: free */
+	struct tokd_drops drops[TOKD_DROPS_OWNERS];
 	struct tokd_attach_counts counts;
 	pthread_mutex_t lock; /* poll against list */
 };
@@ -134,8 +154,18 @@ int tokd_reader_welcome(struct tokd_attach *a, struct tokd_conn *c);
 void tokd_reader_leave(struct tokd_attach *a, struct tokd_conn *c);
 /* After the workers have left the cursor: unmap, close, free the slot. */
 void tokd_reader_release(struct tokd_attach *a, struct tokd_conn *c);
-/* A reader that has kept ring `w` full for reader_timeout_ms, or NULL. */
+/* The time that a reader may keep a ring full, of TOKD_HOLD_WINDOW_MS. */
+uint32_t tokd_reader_hold_ms(const struct tokd_attach *a, const struct tokd_conn *c);
+/* A reader that has kept ring `w` full for longer, or NULL. */
 struct tokd_conn *tokd_reader_overdue(const struct tokd_attach *a, uint32_t w);
 /* A tap gets its slot and reply at once. Returns 0, or -errno with the *reason for it. */
 int tokd_tap_welcome(struct tokd_attach *a, struct tokd_conn *c, const char **reason);
 uint64_t tokd_reader_lag(const struct tokd_attach *a, const struct tokd_conn *c, uint32_t w);
+
+/* attach_drops.c */
+/* Whose reader is it? Reads /proc; a process that cannot be looked up counts for its user. */
+uint64_t tokd_drops_owner(pid_t pid, uid_t uid);
+/* A reader was dropped. */
+void tokd_drops_add(struct tokd_attach *a, uint64_t owner, uint64_t now_ms);
+/* ms for which the owner's readers are refused, and *n drops that count; 0, 0: none. */
+uint64_t tokd_drops_wait(const struct tokd_attach *a, uint64_t owner, uint64_t now_ms, uint32_t *n);

@@ -151,20 +151,25 @@ tokd_reader_release(struct tokd_attach *a, struct tokd_conn *c)
 	c->cursor_fd = -1;
 }
 
+uint32_t
+tokd_reader_hold_ms(const struct tokd_attach *a, const struct tokd_conn *c)
+{
+	const uint32_t ms = a->reader_timeout_ms >> 2 * c->drops;
+
+	return ms > 0 ? ms : a->reader_timeout_ms > 0;
+}
+
 struct tokd_conn *
 tokd_reader_overdue(const struct tokd_attach *a, uint32_t w)
 {
-	const uint64_t limit = a->tsc_per_ms * a->reader_timeout_ms;
 	const uint64_t now = rte_rdtsc();
 
 	for (uint32_t slot = 0; slot < TOKD_READERS_MAX; slot++) {
 		struct tokd_conn *c = a->slot[slot];
-		uint64_t since;
 
-		if (c == NULL || c->state != TOKD_CONN_READING)
-			continue;
-		since = atomic_load_explicit(&a->ring[w]->reader[slot].since, memory_order_relaxed);
-		if (since != 0 && now > since && now - since > limit)
+		if (c != NULL && c->state == TOKD_CONN_READING &&
+			tokd_reader_is_overdue(&a->ring[w]->reader[slot],
+				a->tsc_per_ms * tokd_reader_hold_ms(a, c), now))
 			return c;
 	}
 	return NULL;

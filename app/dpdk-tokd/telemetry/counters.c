@@ -11,7 +11,9 @@
 	X(attached, "readers_attached", "readers that attached to the token rings")                \
 	X(detached, "readers_detached", "readers that closed their socket, or exited")             \
 	X(dropped, "readers_dropped",                                                              \
-		"readers dropped: they kept the ring full for --reader-timeout")                   \
+		"readers dropped: they kept the ring full for --reader-timeout in 100 s")          \
+	X(backed_off, "readers_backed_off",                                                        \
+		"readers refused: too soon after one of the same owner was dropped")               \
 	X(refused, "readers_refused", "connections refused at the control socket")                 \
 	X(taps_attached, "taps_attached", "taps that attached to the token rings")                 \
 	X(taps_detached, "taps_detached", "taps that closed their socket, or exited")

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "histogram.h"
 
-#define NS_PER_S 1000000000ull
+#define SECOND_NS 1000000000ull
 #define SUB_BUCKETS (1u << TOKD_HISTOGRAM_SUB_BITS)
 
 const struct tokd_stage_info tokd_stage_info[T_COUNT] = {
@@ -69,5 +69,5 @@ tokd_histogram_percentile(const struct tokd_histogram *h, uint32_t permille)
 uint64_t
 tokd_ticks_ns(uint64_t ticks, uint64_t hz)
 {
-	return ticks / hz * NS_PER_S + ticks % hz * NS_PER_S / hz;
+	return ticks / hz * SECOND_NS + ticks % hz * SECOND_NS / hz;
 }

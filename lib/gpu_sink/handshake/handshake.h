@@ -51,9 +51,11 @@ struct tokg_hello {
 	uint32_t n_vocabs;
 	uint32_t vocab[TOKG_VOCABS_MAX];
 	uint32_t n_ids[TOKG_VOCABS_MAX]; /* at most the rows of the agent's table */
-	struct tokg_qp qp;		 /* verbs */
+	/* What was not embedded of texts with a lower serial never will be; 0: none was shed. */
+	uint64_t shed_below;
+	struct tokg_qp qp; /* verbs */
 };
-static_assert(sizeof(struct tokg_hello) == 200, "handshake is ABI");
+static_assert(sizeof(struct tokg_hello) == 208, "handshake is ABI");
 
 struct tokg_welcome {
 	uint32_t magic, version;

@@ -26,6 +26,7 @@ tokg_hello_fill(struct tokg_hello *h, const struct tokg_target *target,
 	h->transport = target->kind;
 	h->worker = source->worker;
 	h->instance = source->instance;
+	h->shed_below = source->shed_below;
 	h->resume = TOKG_NO_PRODUCER;
 	h->n_vocabs = source->n_vocabs;
 	memcpy(h->vocab, source->vocab, source->n_vocabs * sizeof(h->vocab[0]));

@@ -63,7 +63,7 @@
 #include <tokd/ring.h>
 
 #define TOKG_MAGIC 0x31475255504b4f54ull /* "TOKPURG1" */
-#define TOKG_VERSION 1
+#define TOKG_VERSION 2
 #define TOKG_LINE 64	      /* payloads are padded to it; the size of a header */
 #define TOKG_PAGE 4096	      /* alignment of sections */
 #define TOKG_PRODUCERS_MAX 64 /* workers, of all appliances that share a GPU */
@@ -109,6 +109,7 @@ enum tokg_status {
 	TOKG_BADHDR = 4, /* contradictory header or record */
 	TOKG_BADID = 5,	 /* an id beyond the table: its row is zero */
 	TOKG_BADPOS = 6, /* a position beyond the table */
+	TOKG_SHED = 7,	 /* not in the ring: of a notice to subscribers (tokd/embeddings.h) */
 };
 
 /*

@@ -27,6 +27,7 @@ move_cursor(struct tokg_sink *s)
 
 		if (p->n_out != 0 || p->at != p->end)
 			break;
+		s->finished += p->records;
 		s->piece_tail++;
 	}
 	cursor = s->piece_tail == s->piece_head ? s->next
@@ -91,12 +92,22 @@ read_when_due(struct tokg_sink *s, uint64_t now)
 	return true;
 }
 
+/* The first poll of a transport: does its agent know of all that was shed? */
+static bool
+begin(struct tokg_sink *s)
+{
+	if (s->broken != TOKG_ATTACHED)
+		return false;
+	s->broken = s->skip_below == tokg_sink_shed_below(s) ? TOKG_INTACT : TOKG_FULL;
+	return s->broken == TOKG_INTACT;
+}
+
 bool
 tokg_sink_poll(struct tokg_sink *s, uint64_t head, uint64_t now, bool idle)
 {
 	bool intact = true;
 
-	if (__builtin_expect(s->broken != TOKG_INTACT, 0))
+	if (__builtin_expect(s->broken != TOKG_INTACT, 0) && !begin(s))
 		return false;
 	/* Also if nothing is posted: notice the agent's end before the next text. */
 	if (s->t->ops->poll(s->t) < 0)
@@ -124,4 +135,26 @@ const uint64_t *
 tokg_sink_counters(const struct tokg_sink *s)
 {
 	return s->counter;
+}
+
+void
+tokg_sink_give_up(struct tokg_sink *s)
+{
+	tokg_sink_break(s, TOKG_FULL);
+}
+
+void
+tokg_sink_shed(struct tokg_sink *s, uint64_t head, uint64_t records, uint64_t serial)
+{
+	s->counter[TOKG_C_SHED] += records - s->finished;
+	s->finished = records;
+	atomic_store_explicit(&s->cursor, head, memory_order_relaxed);
+	/* Release: who sees the serial sees the cursor. */
+	atomic_store_explicit(&s->shed_below, serial, memory_order_release);
+}
+
+uint64_t
+tokg_sink_shed_below(const struct tokg_sink *s)
+{
+	return atomic_load_explicit(&s->shed_below, memory_order_acquire);
 }

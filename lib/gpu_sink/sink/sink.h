@@ -8,6 +8,8 @@
  *   ───────────────┴──────────────────────┴─────────────┴────
  *        reusable  │ posted, not done     │ not posted  │
  *
+ * Instead of waiting, its owner may shed: what is not done is passed over (tokg_sink_shed).
+ *
  * A record with many ids takes several slots. Small records that wait at the same time are posted
  * as one BATCH slot, whole, from the ring.
  */
@@ -22,6 +24,7 @@ struct tokg_sink_config {
 	uint8_t *data;			  /* the token ring's records; their padding is zeroed */
 	uint64_t mask;			  /* data bytes - 1 */
 	uint64_t start;			  /* position to begin at */
+	uint64_t start_records;		  /* published below it */
 	uint32_t n_vocabs;
 	const uint32_t *vocab; /* checksums, as in the records */
 	uint64_t batch_ticks;  /* the longest that a small record waits for others; 0: no wait */
@@ -52,6 +55,7 @@ enum tokg_sink_counter {
 	TOKG_C_NO_OUTPUT, /* ... for outputs */
 	TOKG_C_READS,	  /* of the back area */
 	TOKG_C_RECONNECTS,
+	TOKG_C_SHED, /* records passed over */
 	TOKG_C_COUNT
 };
 
@@ -78,6 +82,24 @@ bool tokg_sink_attach(struct tokg_sink *s, struct tokg_transport *t, struct tokg
  * or tokg_sink_attach has succeeded.
  */
 bool tokg_sink_poll(struct tokg_sink *s, uint64_t head, uint64_t now, bool idle);
+
+/*
+ * Ends the connection: the next tokg_sink_recover gives it up, so that its owner may shed. By the
+ * worker after tokg_sink_poll, or by the control thread if that has failed.
+ */
+void tokg_sink_give_up(struct tokg_sink *s);
+
+/*
+ * Hot, but rare: passes over all that is not done. Only without a transport: from when
+ * tokg_sink_recover has failed and the transport is closed, to when tokg_sink_poll is called again.
+ * The control thread may be in tokg_sink_attach: then that connection is given up, and needs
+ * another, which is told. `head`: the token ring's, with `records` published below; `serial`: of
+ * the next text. A text with a lower serial is not posted any more: what is left of it is shed,
+ * too.
+ */
+void tokg_sink_shed(struct tokg_sink *s, uint64_t head, uint64_t records, uint64_t serial);
+/* The last of these serials, for tokg_source; 0: none. Any thread. */
+uint64_t tokg_sink_shed_below(const struct tokg_sink *s);
 
 /*
  * Not hot. 1: recovered, lost slots are posted again by tokg_sink_poll; 0: not yet, call again;

@@ -49,9 +49,10 @@ job_of_part(const struct tokg_sink *s, uint64_t pos, uint32_t part, uint32_t tok
 	return job;
 }
 
-/* Post `job` as a new piece from `next` on. As tokg_sink_post. */
+/* Post `job`, in which `records` end, as a new piece from `next` on. As tokg_sink_post. */
 static int
-post_piece(struct tokg_sink *s, const struct tokg_sink_job *job, uint64_t end, uint64_t now)
+post_piece(struct tokg_sink *s, const struct tokg_sink_job *job, uint32_t records, uint64_t end,
+	uint64_t now)
 {
 	const uint32_t index = s->piece_head;
 	int rc;
@@ -66,12 +67,14 @@ post_piece(struct tokg_sink *s, const struct tokg_sink_job *job, uint64_t end, u
 		.end = end,
 		.part = s->part,
 		.tokens = job->tokens,
+		.records = records,
 		.batch = (job->flags & TOKG_BATCH) != 0,
 	};
 	rc = tokg_sink_post(s, job, index, 0, now);
 	if (rc != 0) {
 		s->piece_head++;
 		s->counter[TOKG_C_TOKENS] += job->tokens;
+		s->counter[TOKG_C_RECORDS] += records;
 	}
 	return rc;
 }
@@ -83,7 +86,8 @@ post_part(struct tokg_sink *s, const struct tokd_rec *rec, uint16_t vocab, uint6
 	const uint32_t left = rec->count - s->part, most = s->slot_bytes / 4;
 	const uint32_t tokens = left < most ? left : most;
 	const struct tokg_sink_job job = job_of_part(s, s->next, s->part, tokens, vocab);
-	const int rc = post_piece(s, &job, s->next + rec->bytes, now);
+	const int rc =
+		post_piece(s, &job, s->part + tokens == rec->count, s->next + rec->bytes, now);
 
 	if (rc == 0)
 		return rc;
@@ -91,7 +95,6 @@ post_part(struct tokg_sink *s, const struct tokd_rec *rec, uint16_t vocab, uint6
 	if (s->part == rec->count) {
 		s->next += rec->bytes;
 		s->part = 0;
-		s->counter[TOKG_C_RECORDS]++;
 	}
 	return rc;
 }
@@ -103,10 +106,11 @@ add_record(struct tokg_sink *s, struct tokd_rec *rec)
 	struct tokg_sink_batch *b = &s->batch;
 	const uint64_t out = tokg_out_bytes(rec->count, s->row_bytes);
 
-	if (b->n > 0 && (rec->kind != TOKD_REC_TOKENS || rec->vocab != s->vocab[b->vocab] ||
-				b->bytes + rec->bytes > s->slot_bytes ||
-				/* At most the outputs of a full slot, as the agent assumes. */
-				b->out_bytes + out > (s->out_mask + 1) / 4))
+	if (b->n > 0 &&
+		(rec->kind != TOKD_REC_TOKENS || rec->vocab != s->vocab[b->vocab] ||
+			rec->serial < s->skip_below || b->bytes + rec->bytes > s->slot_bytes ||
+			/* At most the outputs of a full slot, as the agent assumes. */
+			b->out_bytes + out > (s->out_mask + 1) / 4))
 		return false;
 	zero_padding(rec);
 	b->n++;
@@ -159,13 +163,24 @@ post_batch(struct tokg_sink *s, const struct tokd_rec *rec, uint64_t now)
 			.vocab = b->vocab,
 		};
 	}
-	rc = post_piece(s, &job, b->end, now);
+	rc = post_piece(s, &job, b->n, b->end, now);
 	if (rc == 0)
 		return rc;
-	s->counter[TOKG_C_RECORDS] += b->n;
 	s->next = b->end;
 	s->batch = (struct tokg_sink_batch){0};
 	return rc;
+}
+
+/* The rest of a text that was shed, or a text without a table. */
+static void
+pass_over(struct tokg_sink *s, const struct tokd_rec *rec)
+{
+	if (rec->serial < s->skip_below)
+		s->counter[TOKG_C_SHED]++;
+	else
+		tokg_sink_fail(s, rec->serial, TOKG_BADID);
+	s->finished++;
+	s->next += rec->bytes;
 }
 
 int
@@ -180,9 +195,8 @@ tokg_sink_post_fresh(struct tokg_sink *s, uint64_t head, uint64_t now, bool idle
 			s->next += rec->bytes;
 			continue;
 		}
-		if (vocab == s->n_vocabs) {
-			tokg_sink_fail(s, rec->serial, TOKG_BADID);
-			s->next += rec->bytes;
+		if (vocab == s->n_vocabs || rec->serial < s->skip_below) {
+			pass_over(s, rec);
 			continue;
 		}
 		if (4ull * rec->count > s->slot_bytes) {

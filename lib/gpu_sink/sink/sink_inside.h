@@ -37,7 +37,8 @@ struct tokg_sink_piece {
 	uint64_t at, end; /* post records [at, end) again */
 	uint32_t part;	  /* its first id in the record */
 	uint32_t tokens;
-	uint32_t n_out; /* its slots that are OUT or LOST */
+	uint32_t records; /* that end in it */
+	uint32_t n_out;	  /* its slots that are OUT or LOST */
 	bool batch, second, strict;
 };
 
@@ -66,6 +67,8 @@ enum tokg_sink_broken {
 	TOKG_BREACH,	 /* an impossible word in the back area */
 	TOKG_TICKETS,	 /* the tickets of a slot are exhausted */
 	TOKG_NEVER,	 /* reconnecting is not possible */
+	TOKG_FULL,	 /* given up: it holds the token ring */
+	TOKG_ATTACHED,	 /* not broken: a new transport, not used yet */
 };
 
 struct tokg_sink {
@@ -77,6 +80,8 @@ struct tokg_sink {
 	uint32_t part; /* its ids that are posted */
 	uint32_t slot_bytes, row_bytes, slots;
 	uint64_t out_mask;
+	uint64_t skip_below; /* serial: texts below it were shed */
+	uint64_t finished;   /* records that are done, have failed, or were shed */
 	struct tokg_sink_batch batch;
 	struct tokg_sink_slot *slot;
 	struct tokg_sink_piece *piece;
@@ -105,6 +110,7 @@ struct tokg_sink {
 	uint64_t failed_known[TOKG_FAILED_KNOWN]; /* serial + 1 */
 	uint64_t counter[TOKG_C_COUNT];
 	_Alignas(64) _Atomic uint64_t cursor;
+	_Atomic uint64_t shed_below;
 	/* set-up */
 	int node;
 	uint64_t *tickets; /* [slots], for reconnect */

@@ -90,6 +90,15 @@ tokg_sink_recover(struct tokg_sink *s, struct tokg_error *err)
 			"GPU ring: slot %" PRIu32 " has no tickets left of 2^48: restart tokd-gpu",
 			s->next_slot);
 		break;
+	case TOKG_FULL:
+		snprintf(err->text, sizeof(err->text),
+			"GPU ring: producer %" PRIu32
+			" is behind and keeps the token ring full: tokd-gpu hangs, or the GPU is "
+			"slower than the texts come",
+			s->t->producer);
+		break;
+	case TOKG_ATTACHED:
+		return 1;
 	case TOKG_NEVER:
 		snprintf(err->text, sizeof(err->text), "%s", s->reason);
 		break;

@@ -104,6 +104,7 @@ tokg_sink_attach(struct tokg_sink *s, struct tokg_transport *t, struct tokg_erro
 	s->out_mask = g->out_bytes - 1;
 	for (uint32_t i = 0; i < g->slots; i++)
 		s->slot[i].hdr.ticket = t->done[i] >> 8;
+	s->skip_below = t->shed_below;
 	s->next = atomic_load_explicit(&s->cursor, memory_order_relaxed);
 	s->part = 0;
 	s->batch = (struct tokg_sink_batch){0};
@@ -115,7 +116,7 @@ tokg_sink_attach(struct tokg_sink *s, struct tokg_transport *t, struct tokg_erro
 	s->n_reads = t->n_reads;
 	s->heartbeat = t->back->heartbeat;
 	s->reading = s->watching = false;
-	s->broken = TOKG_INTACT;
+	s->broken = TOKG_ATTACHED;
 	return true;
 }
 
@@ -147,6 +148,8 @@ tokg_sink_create(const struct tokg_sink_config *c, struct tokg_error *err)
 	s->node = c->node;
 	s->broken = TOKG_NEVER;
 	atomic_init(&s->cursor, c->start);
+	atomic_init(&s->shed_below, 0);
+	s->finished = c->start_records;
 	if (!tokg_sink_attach(s, c->transport, err)) {
 		tokg_sink_free(s);
 		return NULL;

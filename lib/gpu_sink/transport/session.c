@@ -52,6 +52,7 @@ admitted(struct tokg_session *s, struct tokg_transport *t, struct tokg_error *er
 	t->producer = w->producer;
 	t->epoch = w->epoch;
 	t->ring_epoch = w->ring_epoch;
+	t->shed_below = s->hello.shed_below;
 	t->order = (enum tokg_order)w->order;
 	if (!s->calls->admit(t, w, s->dial.region_fd, err)) {
 		s->dial.final = true;

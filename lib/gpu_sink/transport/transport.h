@@ -58,6 +58,7 @@ struct tokg_transport {
 	struct tokg_geometry geometry; /* validated */
 	uint32_t producer, epoch;
 	uint32_t ring_epoch;
+	uint64_t shed_below;   /* as told to the agent */
 	enum tokg_order order; /* needed on this path; logged at set-up */
 	/* Copy of the back area; the sink reads it when n_reads has increased. */
 	struct tokg_back *back;

@@ -11,7 +11,7 @@ from typing import Self
 
 from .. import wire
 from .._native import libtokd as native
-from ..tokenizer.batch import Ids
+from ..tokenizer.batch import Uint32Ids
 from ..tokenizer.stream import Text
 from .errors import array_of, check, opened
 
@@ -76,7 +76,7 @@ class AsyncClient:
     def _stats(self) -> tuple[int, int, int, int]:
         return self._client.stats() if self._client is not None else (0, 0, 0, 0)
 
-    async def tokenize(self, text: Text) -> Ids:
+    async def tokenize(self, text: Text) -> Uint32Ids:
         """Ids of `text`: uint32, shape (n,), the caller's own. Errors as in `Client.tokenize`."""
         client = await self._open()
         async with self._slots:
@@ -88,7 +88,7 @@ class AsyncClient:
         check(request)
         return array_of(request.ids())
 
-    async def stream(self, text: Text) -> AsyncIterator[Ids]:
+    async def stream(self, text: Text) -> AsyncIterator[Uint32Ids]:
         """Ids of `text` in order as they arrive: arrays as `tokenize` gives.
 
         Errors as in `Client.tokenize`, also after some ids. Use `contextlib.aclosing` to cancel the

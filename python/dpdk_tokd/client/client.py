@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from .. import wire
 from .._closing import Closing
 from .._native import libtokd as native
-from ..tokenizer.batch import Ids
+from ..tokenizer.batch import Uint32Ids
 from ..tokenizer.stream import Text
 from .errors import array_of, check, opened
 
@@ -66,7 +66,7 @@ class Client(Closing):
         """Checksum of the vocabulary used; 0 before the first reply."""
         return self._client.stats()[3]
 
-    def tokenize(self, text: Text) -> Ids:
+    def tokenize(self, text: Text) -> Uint32Ids:
         """Ids of `text`: uint32, shape (n,), the caller's own.
 
         Text is a str, or UTF-8 bytes. TokdError: the appliance refused it, or the ids do not match
@@ -76,7 +76,7 @@ class Client(Closing):
         """
         return self._ids(self._client.submit(text, self._stream))
 
-    def tokenize_many(self, texts: Iterable[Text], in_flight: int = IN_FLIGHT) -> list[Ids]:
+    def tokenize_many(self, texts: Iterable[Text], in_flight: int = IN_FLIGHT) -> list[Uint32Ids]:
         """Ids of each text, in the order of the texts, with up to `in_flight` texts (at most 1024)
         in flight. Errors as in `tokenize`; the first one ends it."""
         if in_flight < 1:
@@ -95,7 +95,7 @@ class Client(Closing):
             for request in requests:
                 self._client.cancel(request)
 
-    def stream(self, text: Text) -> Iterator[Ids]:
+    def stream(self, text: Text) -> Iterator[Uint32Ids]:
         """Ids of `text` in order as they arrive: arrays as `tokenize` gives.
 
         Errors as in `tokenize`, also after some ids. Closing the iterator cancels the text.
@@ -117,7 +117,7 @@ class Client(Closing):
         """Close the socket. A text in flight fails with ConnectionAbortedError."""
         self._client.close()
 
-    def _ids(self, request: native.Request) -> Ids:
+    def _ids(self, request: native.Request) -> Uint32Ids:
         """All ids of a text, once it is finished."""
         try:
             while not request.finished:

@@ -9,7 +9,7 @@ import socket
 import numpy as np
 
 from .._native import libtokd as native
-from ..tokenizer.batch import Ids
+from ..tokenizer.batch import Uint32Ids
 from ..wire import Reason
 
 TIMEOUT_MAX_S = 86400
@@ -51,5 +51,5 @@ def check(request: native.Request) -> None:
     raise TokdError(why, Reason(request.reason) if known else Reason.NONE)
 
 
-def array_of(ids: bytearray) -> Ids:
+def array_of(ids: bytearray) -> Uint32Ids:
     return np.frombuffer(ids, np.uint32)

@@ -52,6 +52,10 @@ class Embedding:
 
     `instance`, `worker` and `request` identify a text. After a restart of the agent or the
     appliance rows of a text may come again, with the same identity and the same `first`.
+
+    With `status` SHED it is a notice without rows, of an appliance that did not wait for the agent
+    (--sink-full=shed): every text of its `instance` and `worker` up to its `request` that was not
+    complete (`last`) before it is shed. Drop what came of them; nothing more will.
     """
 
     __slots__ = ("_array", "_entry", "_held", "_leases", "_position", "_reader", "_released")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 MAGIC = 0x3144424D454B4F54
 HOLD_MAGIC = 0x4D454754
-VERSION = 2
+VERSION = 3
 DATA_OFFSET = 4096
 HEAD_OFFSET = 64
 TAIL_OFFSET = 128
@@ -46,6 +46,7 @@ class EmbeddingStatus(enum.IntEnum):
     OK = 1
     BADID = 5  # an id beyond the table: a row of zeros
     BADPOS = 6  # a position beyond the table
+    SHED = 7  # a notice: texts up to `request` that are not complete never will be
 
 
 class Entry(NamedTuple):

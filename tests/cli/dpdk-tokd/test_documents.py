@@ -45,7 +45,16 @@ SMALL = {
     "tokd-top": "{repository}/tools/tokd-top",
 }
 COMMANDS = {
-    "tok": ["encode", "decode", "vocab info", "vocab check", "vocab compile", "train", "bench"]
+    "tok": [
+        "encode",
+        "decode",
+        "vocab info",
+        "vocab check",
+        "vocab compile",
+        "train",
+        "bench",
+        "block-keys",
+    ]
 }
 
 

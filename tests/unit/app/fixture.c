@@ -19,6 +19,8 @@ struct fixture *fx;
 struct rte_mempool *fx_pool;
 uint64_t fx_counted[C_COUNT];
 bool fx_zero_copy;
+uint32_t fx_streams = STREAMS;
+char fx_memory[16] = "128";
 
 struct rte_ring *fx_tx;
 static struct rte_ring *rx;
@@ -30,7 +32,7 @@ static const struct rte_ether_addr our_mac = {{2, 0, 0, 0, 0, 1}};
 int
 fixture_start(int argc, char **argv)
 {
-	char *eal[] = {argv[0], "--no-huge", "--no-pci", "--no-shconf", "-m", "128", "-l", "0",
+	char *eal[] = {argv[0], "--no-huge", "--no-pci", "--no-shconf", "-m", fx_memory, "-l", "0",
 		"--no-telemetry", "--log-level=lib.eal:error", "--log-level=user1:error", NULL};
 	const struct rte_eth_conf conf = {0};
 	int rc;
@@ -92,10 +94,11 @@ setup_with(uint32_t ring_bytes, uint32_t side_bytes, bool zero_copy)
 	fx->opt = (struct tokd_options){
 		.ip = RTE_BE32(OUR_IP),
 		.udp_port = TOKD_WIRE_PORT,
-		.streams = STREAMS,
+		.streams = fx_streams,
 		.max_text = 1 << 20,
 		.stream_timeout_ms = 1000000,
 		.done_timeout_ms = 1000000,
+		.names_bytes = NAMES_BYTES,
 		.rx_desc = RX_DESC,
 		.tx_desc = TX_DESC,
 		.cache_entries = 256,
@@ -127,6 +130,7 @@ setup_with(uint32_t ring_bytes, uint32_t side_bytes, bool zero_copy)
 		assert_int_equal(tokd_zero_copy_open(&fx->w, &p), 0);
 		assert_non_null(fx->w.zc.pool);
 	}
+	fx->validated = true;
 	fx->w.t_burst = rte_rdtsc();
 	fx->w.turn_kind = C_CYCLES_IDLE;
 	return 0;
@@ -217,7 +221,7 @@ run(void)
 {
 	do {
 		tokd_worker_turn(&fx->w);
-	} while (!rte_ring_empty(rx) || !TAILQ_EMPTY(&fx->w.streams->deferred));
+	} while (!rte_ring_empty(rx) || tokd_drr_waits(&fx->w.drr));
 }
 
 struct rte_mbuf *

@@ -31,10 +31,15 @@
 #define RING_BYTES (1u << 20)
 #define SMALL_RING_BYTES (64u << 10)
 #define STREAMS 16
+#define NAMES_BYTES (64u << 10)
 #define FRAGMENTS 8
 #define TEXT_PORT 9001
 #define SIDE_BYTES (8u << 10)
 #define EPOCH 0xabcd1234u
+
+/* Of each fixture, and MB of EAL's memory: set before fixture_start(). */
+extern uint32_t fx_streams;
+extern char fx_memory[16];
 
 /* What the application is started with, once. */
 int fixture_start(int argc, char **argv);
@@ -56,6 +61,7 @@ struct fixture {
 	_Atomic uint64_t cursor[TOKD_READERS_MAX];
 	uint64_t read_pos; /* of the test's own look at the ring */
 	uint32_t vocab;	   /* index of the one that replies, records and whole() are of */
+	bool validated;	   /* requests that have no cookie get the right one */
 };
 extern struct fixture *fx;
 extern struct rte_mempool *fx_pool;
@@ -95,6 +101,8 @@ void seal_frame(struct frame *f);
 struct rte_mbuf *raw_frame(const void *bytes, uint32_t n);
 /* The same bytes in segments of at most `cut` bytes after a first one of `first`. */
 struct rte_mbuf *cut_frame(struct rte_mbuf *m, uint32_t first, uint32_t cut);
+/* The right cookie for its sender, now. */
+uint64_t cookie_of(const struct request *r);
 void put(struct rte_mbuf *m);
 void send_request(const struct request *r);
 /* A whole text in packets of `cut` bytes, cut >= 1; returns how many packets. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "fixture.h"
+#include "datapath/stream/cookie.h"
 
 #define CLIENT_IP RTE_IPV4(10, 0, 0, 2)
 #define CLIENT_PORT 40000
@@ -114,12 +115,27 @@ seal_frame(struct frame *f)
 	f->udp->dgram_cksum = rte_ipv4_udptcp_cksum(f->ip, f->udp);
 }
 
+uint64_t
+cookie_of(const struct request *r)
+{
+	const struct tokd_peer peer = {
+		.addr = tokd_addr_v4(rte_cpu_to_be_32(r->ip != 0 ? r->ip : CLIENT_IP)),
+		.mac = client_mac,
+		.port = rte_cpu_to_be_16(r->port != 0 ? r->port : CLIENT_PORT)};
+
+	return tokd_cookie_make(&fx->w, &peer);
+}
+
 struct frame
 make_frame(const struct request *r)
 {
 	uint8_t bytes[14 + 20 + 8 + sizeof(r->req) + JUMBO_TEXT] = {0};
 	uint32_t payload = sizeof(r->req) + r->n;
+	struct tokd_req req = r->req;
 	struct frame f;
+
+	if (fx->validated && req.cookie == 0)
+		req.cookie = cookie_of(r);
 
 	f.m = raw_frame(bytes, 14 + 20 + 8 + payload);
 	f.eth = rte_pktmbuf_mtod(f.m, struct rte_ether_hdr *);
@@ -138,7 +154,7 @@ make_frame(const struct request *r)
 	f.udp->src_port = rte_cpu_to_be_16(r->port != 0 ? r->port : CLIENT_PORT);
 	f.udp->dst_port = fx->w.udp_port;
 	f.udp->dgram_len = rte_cpu_to_be_16((uint16_t)(8 + payload));
-	memcpy(f.payload, &r->req, sizeof(r->req));
+	memcpy(f.payload, &req, sizeof(req));
 	if (r->n > 0)
 		memcpy(f.payload + sizeof(r->req), r->text, r->n);
 	seal_frame(&f);

@@ -128,7 +128,7 @@ FIXTURE_TEST(refuse_what_has_no_meaning_yet)
 		ask(&r);
 		expect_fail(TOKD_R_LENGTH);
 	}
-	for (uint32_t i = 0; i < 4; i++) {
+	for (uint32_t i = 0; i < RTE_DIM(((struct tokd_req *)NULL)->reserved); i++) {
 		struct request r = data_request(1, 0, 0, "hello", 5, 0);
 
 		r.req.reserved[i] = 1u << i * 8;

@@ -364,7 +364,7 @@ overwrite(void)
 
 	make_text(other, sizeof(other), 99);
 	for (uint64_t s = 1000; fx->w.ring.head < until; s++) {
-		send_text(s % 4 + 1000, other, sizeof(other), 1000, 0);
+		send_text(s, other, sizeof(other), 1000, 0);
 		run();
 		drain();
 		/* Finished streams of other texts make room for one another. */

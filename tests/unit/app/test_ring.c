@@ -98,7 +98,10 @@ TEST_WITH(ring_held_by_a_reader_is_not_overwritten, setup_small_ring, teardown)
 	r = poll_request(s, 0, 0);
 	send_request(&r);
 	run();
-	assert_int_equal(expect_reply().rep.credit, 0);
+	rep = expect_reply();
+	assert_int_equal(rep.rep.credit, 0);
+	assert_int_equal(rep.rep.reason, TOKD_R_RING);
+	assert_int_equal(rep.rep.flags & TOKD_F_FAIL, 0);
 	tokd_housekeeping(&fx->w, fx->w.t_burst);
 	assert_int_equal(fx->w.ring.reader[3].since, since);
 	assert_int_equal(fx->w.ring.hdr->tail, tail);
@@ -112,6 +115,7 @@ TEST_WITH(ring_held_by_a_reader_is_not_overwritten, setup_small_ring, teardown)
 	run();
 	rep = expect_reply();
 	assert_int_equal(rep.rep.credit, TOKD_WIRE_WINDOW);
+	assert_int_equal(rep.rep.reason, TOKD_R_NONE);
 	assert_false(fx->w.ring.full);
 	fx->read_pos = fx->w.ring.head;
 	assert_true(feed_one(s, 700));

@@ -4,7 +4,7 @@
 
 #include "fixture.h"
 
-#define OTHERS 1000 /* stream ids from here on are of those who fill the ring */
+#define OTHERS 1000000 /* stream ids from here on are of those who fill the ring */
 #define TEXT 600
 
 static uint8_t text[TEXT];
@@ -51,7 +51,6 @@ begin(uint32_t seed, uint32_t n)
 {
 	make_text(text, n, seed);
 	n_want = whole(text, n, want, RTE_DIM(want));
-	other = 0;
 }
 
 TEST_WITH(side_store_keeps_what_the_ring_needs_to_overwrite, setup_small_ring_and_side_store,

@@ -258,3 +258,61 @@ FIXTURE_TEST(sink_that_waits_is_counted)
 	drain();
 	tokd_sink_close(&fx->w);
 }
+
+/* With --sink-full=shed: texts get their ids, whatever the agent does. */
+TEST_WITH(sink_without_an_agent_is_shed_when_the_ring_is_full, setup_small_ring, teardown)
+{
+	const struct tokd_reader *rd = &fx->w.ring.reader[TOKD_READER_SINK];
+	uint64_t n = 0;
+
+	fx->opt.sink_full = TOKD_SINK_SHED;
+	give_sink();
+	atomic_store(&fx->w.sink->state, TOKD_SINK_LOST);
+	for (; fx->w.ring.head < 4 * SMALL_RING_BYTES; n++) {
+		text(n);
+		assert_true(expect_reply().rep.flags & TOKD_F_DONE);
+	}
+	expect_count(C_DROP_RING_FULL, 0);
+	expect_count(C_STREAMS_DONE, n);
+	tokd_housekeeping(&fx->w, rte_rdtsc());
+	/* All but what the ring still has, which no agent has had. */
+	assert_true(fx->w.counter[C_SINK_SHED] >= n / 2 && fx->w.counter[C_SINK_SHED] < n);
+	assert_true(fx->w.ring.head - rd->seen <= SMALL_RING_BYTES);
+	assert_int_equal(tokg_sink_shed_below(fx->w.sink->sink) > fx->w.counter[C_SINK_SHED], true);
+	tokd_sink_close(&fx->w);
+}
+
+/* An agent that is there is waited for, as long as a reader would be. */
+TEST_WITH(sink_that_holds_the_ring_too_long_is_given_up, setup_small_ring, teardown)
+{
+	const uint64_t limit = fx->w.tsc_hz / 1000 * 20;
+	struct tokd_reader *rd = &fx->w.ring.reader[TOKD_READER_SINK];
+	struct tokg_error err;
+	uint64_t n = 0;
+
+	for (int shed = 0; shed < 2; shed++) {
+		fx->opt.sink_full = shed ? TOKD_SINK_SHED : TOKD_SINK_WAIT;
+		give_sink();
+		fx->w.ring.hold_ms = 20;
+		while (fx->w.counter[C_DROP_RING_FULL] == (uint64_t)shed) {
+			text(n++);
+			drain();
+		}
+		assert_int_not_equal(rd->since, 0);
+		tokd_housekeeping(&fx->w, rd->since + limit);
+		assert_int_equal(fx->w.sink->state, TOKD_SINK_RUNNING);
+		tokd_housekeeping(&fx->w, rd->since + limit + 1);
+		assert_int_equal(fx->w.sink->state, shed ? TOKD_SINK_BROKEN : TOKD_SINK_RUNNING);
+		expect_count(C_SINK_SHED, 0);
+		if (shed) {
+			assert_int_equal(tokg_sink_recover(fx->w.sink->sink, &err), -1);
+			atomic_store(&fx->w.sink->state, TOKD_SINK_LOST);
+			tokd_housekeeping(&fx->w, rte_rdtsc());
+			assert_false(fx->w.ring.full);
+			assert_true(fx->w.counter[C_SINK_SHED] > 0);
+			text(n);
+			assert_true(expect_reply().rep.flags & TOKD_F_DONE);
+		}
+		tokd_sink_close(&fx->w);
+	}
+}

@@ -112,12 +112,12 @@ TEST_WITH(text_port_refuses_what_is_too_long_or_no_text, setup_small_ring, teard
 {
 	char line[1000];
 
-	fx->opt.max_text = 5;
-	put(text_frame("sixsix", 6));
+	fx->opt.max_text = 15;
+	put(text_frame("sixteen, sixteen", 16));
 	run();
 	answers(line, sizeof(line));
 	assert_string_equal(line,
-		"error: text too long: 6 bytes, at most 5 by --max-text: shorten it, or raise the "
+		"error: text too long: 16 bytes, at most 15 by --max-text: shorten it, or raise the "
 		"option\n");
 	expect_count(C_DROP_TOO_LONG, 1);
 	expect_count(C_RECORDS, 0);
@@ -144,12 +144,34 @@ TEST_WITH(text_port_takes_more_than_the_ring_at_once, setup_small_ring, teardown
 	static uint8_t text[JUMBO_TEXT];
 	static char line[100000];
 
-	memset(text, 'a', sizeof(text));
+	make_text(text, sizeof(text), 6);
 	put(text_frame(text, sizeof(text)));
 	run();
 	answers(line, sizeof(line));
 	expect_ids_of(line, text, sizeof(text));
 	expect_count(C_TEXT_PORT, 1);
+}
+
+/* Nobody can show here that he receives at his address. */
+FIXTURE_TEST(text_port_answers_three_bytes_for_each_received)
+{
+	uint8_t text[300];
+	char line[1000];
+
+	memset(text, 0xff, sizeof(text)); /* three ids a byte, of three digits */
+	for (uint32_t n = 0; n <= sizeof(text); n++) {
+		put(text_frame(text, n));
+		run();
+		answers(line, sizeof(line));
+		assert_true(strlen(line) + 28 <= 3 * (n + 28));
+		if (line[0] >= '0' && line[0] <= '9')
+			expect_ids_of(line, text, n);
+		else if (n > 8)
+			assert_string_equal(line,
+				"error: answer above 3 bytes a byte received: use tokd-client\n");
+		expect_text(n, text, n); /* it is in the ring */
+	}
+	assert_true(fx->w.counter[C_REPLY_LIMITED] >= sizeof(text) - 8);
 }
 
 /* In turns of the loop, not in time, as for other texts: one piece of new text, and one that waits.
@@ -243,8 +265,9 @@ TEST_WITH(text_port_waits_for_nobody, setup_small_ring, teardown)
 	for (uint32_t i = 0; i < 2000; i++) {
 		put(text_frame("hello", 5));
 		run();
-		drain();
+		answers(line, sizeof(line));
 	}
+	assert_string_equal(line, "error: the token ring is full: send the text again\n");
 	assert_true(fx->w.counter[C_DROP_RING_FULL] > 0);
 	fx->cursor[0] = fx->w.ring.head;
 	put(text_frame("hello", 5));

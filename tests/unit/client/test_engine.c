@@ -282,7 +282,7 @@ TEST(a_server_that_stopped_hears_of_its_ids_at_once)
 	world_free(w);
 }
 
-TEST(busy_is_tried_again_under_a_new_id_after_a_pause)
+TEST(busy_is_tried_again_under_the_same_id_after_a_pause)
 {
 	struct world *w = world_make(NULL);
 	struct text t;
@@ -292,27 +292,141 @@ TEST(busy_is_tried_again_under_a_new_id_after_a_pause)
 	text_begin(w, &t, 100, 0, 0);
 	world_run(w, 1);
 	assert_int_equal(t.r.resends, 3);
-	assert_int_equal(t.r.stream_id, 1003);
+	assert_int_equal(t.r.stream_id, 1000);
 	assert_true(w->now >= (5 + 10 + 20) * MS);
 	text_right(&t);
 	world_free(w);
+}
+
+TEST(validate_is_answered_at_once_under_the_same_id_and_once)
+{
+	struct world *w = world_make(NULL);
+	struct text t;
+
+	w->server.cookie = UINT64_C(0x1122334455667788);
+	text_begin(w, &t, 20 * TOKD_WIRE_PAYLOAD, 0, 0);
+	world_run(w, 1);
+	assert_int_equal(w->server.validates, 20); /* each of the first packets */
+	assert_int_equal(w->server.n, 1);
+	assert_int_equal(t.r.stream_id, 1000);
+	assert_int_equal(t.r.resends + t.r.retransmits + t.r.asks, 0);
+	assert_true(w->now < MS / 2); /* two round trips */
+	text_right(&t);
+	/* It is kept for later texts. */
+	text_begin(w, &t, 1000, 0, 0);
+	world_run(w, 1);
+	assert_int_equal(w->server.validates, 20);
+	text_right(&t);
+	world_free(w);
+}
+
+TEST(validate_is_heeded_by_each_of_many_on_a_bad_wire)
+{
+	enum { N = 64 };
+	struct tokd_engine_config config = many(N);
+	struct world *w = world_make(&config);
+	struct text t[N];
+
+	w->lose = 100;
+	w->reorder = 100;
+	w->twice = 50;
+	w->server.cookie = 1;
+	for (uint32_t i = 0; i < N; i++)
+		text_begin(w, &t[i], 3 * TOKD_WIRE_PAYLOAD, 0, 0);
+	world_run(w, N);
+	assert_in_range(w->server.validates, N / 2, 4 * N);
+	for (uint32_t i = 0; i < N; i++)
+		text_right(&t[i]);
+	world_free(w);
+}
+
+TEST(validate_of_a_stream_in_progress_is_answered_by_a_poll)
+{
+	struct world *w = world_make(NULL);
+	struct tokd_rep reply = {.magic = TOKD_WIRE_MAGIC,
+		.version = TOKD_WIRE_VERSION,
+		.type = TOKD_REPLY,
+		.flags = TOKD_F_FAIL,
+		.epoch = 77,
+		.stream_id = 1000,
+		.ack = 2,
+		.reason = TOKD_R_VALIDATE,
+		.cookie = 5};
+	struct tokd_packet p[64];
+	struct text t;
+
+	text_begin(w, &t, 2 * TOKD_WIRE_PAYLOAD, 0, 0);
+	assert_int_equal(tokd_engine_packets(w->e, p, 64, w->now), 2);
+	for (uint32_t i = 0; i < 3; i++) { /* the same again has been answered */
+		tokd_engine_take(w->e, &reply, sizeof(reply), w->now);
+		assert_int_equal(tokd_engine_packets(w->e, p, 64, w->now), i == 0);
+	}
+	assert_int_equal(p[0].req.type, TOKD_POLL);
+	assert_int_equal(p[0].req.cookie, 5);
+	tokd_engine_cancel(w->e, &t.r);
+	text_free(&t);
+	world_free(w);
+}
+
+TEST(validate_without_end_ends_the_request)
+{
+	struct world *w = world_make(NULL);
+	struct text t;
+
+	w->server.cookie = 1;
+	w->server.cookie_changes = true;
+	text_begin(w, &t, 100, 0, 0);
+	world_run(w, 1);
+	assert_int_equal(t.r.status, TOKD_E_REFUSED);
+	assert_int_equal(t.r.reason, TOKD_R_VALIDATE);
+	assert_int_equal(w->server.validates, 9);
+	text_free(&t);
+	world_free(w);
+}
+
+TEST(busy_is_tried_again_when_the_appliance_says_within_limits)
+{
+	static const struct {
+		uint32_t retry_ms, refusals, least_ms, most_ms;
+	} cases[] = {{40, 3, 40 + 80 + 160, 300}, {1, 3, 1 + 2 + 4, 20}, {500, 1, 500, 520},
+		{UINT32_MAX, 2, 2000 + 2000, 4020}, {1500, 8, 1500 + 7 * 2000, 15600}};
+
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct world *w = world_make(NULL);
+		struct text t;
+		uint64_t begun = w->now;
+
+		w->server.reason = TOKD_R_BUSY;
+		w->server.retry_ms = cases[i].retry_ms;
+		w->server.refuse_first = cases[i].refusals;
+		text_begin(w, &t, 100, 0, 0);
+		world_run(w, 1);
+		assert_int_equal(t.r.resends, cases[i].refusals);
+		assert_in_range(w->now - begun, cases[i].least_ms * MS, cases[i].most_ms * MS);
+		text_right(&t);
+		world_free(w);
+	}
 }
 
 TEST(refusals_end_a_request_with_their_reason)
 {
 	for (uint32_t reason = 1; reason <= 20; reason++) {
 		struct world *w = world_make(NULL);
-		bool again = reason == TOKD_R_BUSY || reason == TOKD_R_EXPIRED;
+		bool again =
+			reason == TOKD_R_BUSY || reason == TOKD_R_EXPIRED || reason == TOKD_R_SHARE;
+		bool waits = reason == TOKD_R_UNKNOWN || reason == TOKD_R_VALIDATE;
 		struct text t;
 
 		w->server.reason = reason;
 		w->server.refuse_first = UINT32_MAX;
 		text_begin(w, &t, 100, 0, 0);
 		world_run(w, 1);
-		assert_int_equal(
-			t.r.status, reason == TOKD_R_UNKNOWN ? TOKD_E_TIMEOUT : TOKD_E_REFUSED);
-		assert_int_equal(t.r.reason, reason == TOKD_R_UNKNOWN ? 0 : reason);
-		assert_int_equal(t.r.resends, again ? 8 : 0);
+		assert_int_equal(t.r.status, waits ? TOKD_E_TIMEOUT : TOKD_E_REFUSED);
+		assert_int_equal(t.r.reason, waits ? 0 : reason);
+		if (reason == TOKD_R_BUSY) /* as long as a request may make no progress */
+			assert_true(t.r.resends > 8 && w->now >= 5000 * MS);
+		else
+			assert_int_equal(t.r.resends, again ? 8 : 0);
 		text_free(&t);
 		world_free(w);
 	}
@@ -441,9 +555,41 @@ TEST(replies_without_progress_do_not_hold_off_the_time_limit)
 	text_begin(w, &t, 1000, 0, 0);
 	world_run(w, 1);
 	assert_int_equal(t.r.status, TOKD_E_TIMEOUT);
+	assert_int_equal(t.r.reason, TOKD_R_NONE);
 	assert_in_range(w->now, 5000 * MS, 5001 * MS);
 	text_free(&t);
 	world_free(w);
+}
+
+static void
+say_ring(struct world *w, struct datagram *d)
+{
+	struct tokd_rep *rep = (void *)d->data;
+
+	if (rep->type == TOKD_REPLY && rep->credit == 0)
+		rep->reason = TOKD_R_RING;
+}
+
+TEST(a_full_ring_is_waited_for_and_is_the_reason_at_the_time_limit)
+{
+	for (int opens = 0; opens < 2; opens++) {
+		struct world *w = world_make(NULL);
+		struct text t;
+
+		w->server.window = 0;
+		w->spoil = say_ring;
+		text_begin(w, &t, 1000, 0, 0);
+		while (w->now < 300 * MS)
+			assert_true(world_step(w));
+		assert_int_equal(t.r.status, TOKD_PENDING);
+		assert_int_equal(t.r.reason, TOKD_R_RING);
+		w->server.window = opens ? 4 : 0;
+		world_run(w, 1);
+		assert_int_equal(t.r.status, opens ? TOKD_OK : TOKD_E_TIMEOUT);
+		assert_int_equal(t.r.reason, opens ? TOKD_R_NONE : TOKD_R_RING);
+		text_free(&t);
+		world_free(w);
+	}
 }
 
 TEST(ids_beyond_the_room_are_an_error)

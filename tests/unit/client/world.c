@@ -130,6 +130,8 @@ reply(const struct server *s, const struct stream *st, const struct tokd_req *re
 	if (reason != 0) {
 		rep.flags = TOKD_F_FAIL;
 		rep.reason = reason;
+		rep.cookie = s->cookie;
+		rep.retry_ms = s->retry_ms;
 	} else {
 		rep.ack = st->ack;
 		for (uint32_t i = 0; i < 63; i++)
@@ -199,6 +201,13 @@ server_answer(struct server *s, const uint8_t *packet, uint32_t len, uint8_t (*o
 	if (req.type == TOKD_DATA && s->refuse_first > 0) {
 		s->refuse_first--;
 		out_len[0] = reply(s, NULL, &req, out[0], 0, 0, s->reason);
+		return 1;
+	}
+	if (req.type == TOKD_DATA && (req.cookie != s->cookie || s->cookie_changes) &&
+		stream_of(s, req.stream_id, false) == NULL) {
+		s->validates++;
+		s->cookie += s->cookie_changes;
+		out_len[0] = reply(s, NULL, &req, out[0], 0, 0, TOKD_R_VALIDATE);
 		return 1;
 	}
 	st = stream_of(s, req.stream_id, req.type == TOKD_DATA);

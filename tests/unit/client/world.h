@@ -31,7 +31,10 @@ struct server {
 	uint32_t n, window, most_ahead;
 	uint32_t payload;      /* bytes of text in each packet but the last */
 	uint32_t refuse_first; /* so many DATA packets are answered with `reason` */
-	uint32_t reason;
+	uint32_t reason, retry_ms;
+	uint64_t cookie; /* without it no stream begins; 0: every one does */
+	bool cookie_changes;
+	uint32_t validates;
 	bool spoil_crc;
 	uint32_t polls, last_acks;
 };

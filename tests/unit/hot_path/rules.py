@@ -184,9 +184,8 @@ BY_POINTER = {
     "ibv_poll_cq": ByPointer("the same: reads its completions"),
     "tokg_sink_fail": ByPointer("whose text it is", ("tokd_sink_failed",)),
     "settle_slot": ByPointer("how long a slot took", ("tokd_sink_done",)),
-    "tokd_ring_reclaim": ByPointer(
-        "ids still owed move to the side store", ("tokd_spill_before_reuse",)
-    ),
+    "move_tail": ByPointer("ids still owed move to the side store", ("tokd_spill_before_reuse",)),
+    "shed_sink": ByPointer("whether there is an agent to wait for", ("tokd_sink_shed",)),
 }
 
 # All other functions of ours whose address is taken anywhere. Patterns.

@@ -32,7 +32,7 @@ APP = "app/dpdk-tokd/"
 HOT = {"include/tokd", "tok.h", TOK + "unicode", TOK + "tables", TOK + "normalize", TOK + "encode"}
 HOT |= {TOK + "isa"}
 SET_UP = HOT | {TOK + "pretokenize", TOK + "pretokenize/regex", TOK + "build"}
-DATA_PATH = {APP + "datapath" + part for part in ("", "/net", "/stream", "/loop")}
+DATA_PATH = {APP + "datapath" + part for part in ("", "/source", "/net", "/stream", "/loop")}
 SINK = {"include/tokd", "lib/gpu_sink/ring"}
 
 # A folder, and those that its files may include.
@@ -72,7 +72,8 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "app": set(),
     APP + "options": {"app", "include/tokd", "tok.h", "lib/options", "lib/gpu_sink/handshake"},
     APP + "datapath": {"include/tokd", "tok.h", APP + "options"},
-    APP + "datapath/stream": {"include/tokd", "tok.h", APP + "datapath"},
+    APP + "datapath/source": {APP + "datapath"},
+    APP + "datapath/stream": {"include/tokd", "tok.h", APP + "datapath", APP + "datapath/source"},
     APP + "datapath/net": {"include/tokd", APP + "datapath", APP + "datapath/stream"},
     APP + "datapath/loop": {
         "include/tokd",
@@ -82,15 +83,24 @@ MAY_INCLUDE: dict[str, set[str]] = {
     },
     APP + "readers": {"include/tokd", "log", APP + "datapath"},
     APP + "control": {"include/tokd", "tok.h", "log", "lib/notify", "lib/gpu_sink/sink"}
-    | {APP + "options", APP + "readers", APP + "control/port"}
+    | {APP + "options", APP + "readers", APP + "control/port", APP + "control/tables"}
     | DATA_PATH,
+    APP + "control/tables": {"log"} | DATA_PATH,
     APP + "control/port": {"include/tokd", "log", APP + "options", APP + "datapath"},
     APP + "telemetry": {"log", APP + "control", APP + "control/port"} | DATA_PATH,
     "app/dpdk-tokd": {"log", "lib/notify"}
     | {APP + room for room in ("options", "control", "control/port", "telemetry")}
     | DATA_PATH,
     # the other programs
-    "app/tok": {"app", "lib/options", "tok.h", "lib/train", TOK + "pretokenize", "app/tokd-load"},
+    "app/tok": {
+        "app",
+        "include/tokd",
+        "lib/options",
+        "tok.h",
+        "lib/train",
+        TOK + "pretokenize",
+        "app/tokd-load",
+    },
     "app/tokd-client": {"lib/options", "include/tokd"},
     "app/tokd-tail": {"lib/options", "include/tokd"},
     "app/tokd-load": {"lib/options", "include/tokd"},

@@ -50,6 +50,7 @@ int connect_to(const struct fixture *f);
 struct tokd_attach_req good_request(void);
 /* Send `bytes` of a request, turn, and take the answer; false when there is none. */
 bool ask(struct fixture *f, struct reader *r, const void *request, size_t bytes);
-/* The whole of it: connect, ask, map. */
+/* The whole of it: connect, ask, map. False: refused, r->rep has the reason. */
+bool try_attach(struct fixture *f, struct reader *r);
 void attach(struct fixture *f, struct reader *r);
 void detach(struct reader *r);

@@ -50,7 +50,7 @@ is_closed(const struct reader *r)
 		return false;
 	assert_int_equal(rep.magic, TOKD_ATTACH_MAGIC);
 	assert_int_equal(rep.n_rings, 0);
-	assert_non_null(strstr(rep.message, "worker 1 full for more than 100 ms: read faster"));
+	assert_non_null(strstr(rep.message, "worker 1 full for 100 ms of 100 s: read faster"));
 	assert_int_equal(recv(r->fd, &byte, 1, MSG_DONTWAIT), 0);
 	return true;
 }
@@ -126,7 +126,14 @@ FIXTURE_TEST(that_holds_a_full_ring_is_dropped_after_the_timeout)
 	detach(&r);
 }
 
-FIXTURE_TEST(that_reads_in_time_is_not_dropped)
+/* Time passes for what a reader has held. */
+static void
+rest(struct fixture *f, uint64_t ms)
+{
+	f->ring[1]->reader[0].held_at -= ms * f->a.tsc_per_ms;
+}
+
+FIXTURE_TEST(that_is_slow_now_and_then_is_not_dropped)
 {
 	struct fixture *f = *state;
 	struct reader r;
@@ -135,9 +142,29 @@ FIXTURE_TEST(that_reads_in_time_is_not_dropped)
 	for (int i = 0; i < 8; i++) {
 		press_for(f, READER_TIMEOUT_MS / 2);
 		set_cursor(&r, 1, r.hdr[1]->head);
+		turn(f, true);
+		rest(f, TOKD_HOLD_WINDOW_MS / 2);
 	}
 	assert_int_equal(f->a.counts.dropped, 0);
 	assert_false(is_closed(&r));
+	detach(&r);
+}
+
+/* Whether it moves on meanwhile or not: what counts is how long others wait for it. */
+FIXTURE_TEST(that_trickles_is_dropped)
+{
+	struct fixture *f = *state;
+	const uint64_t t0 = tokd_clock_ms();
+	struct reader r;
+
+	attach(f, &r);
+	for (uint64_t i = 1; i <= 40 && f->a.counts.dropped == 0; i++) {
+		press_for(f, READER_TIMEOUT_MS / 10);
+		set_cursor(&r, 1, i * RECORD);
+	}
+	assert_int_equal(f->a.counts.dropped, 1);
+	assert_true(tokd_clock_ms() - t0 >= READER_TIMEOUT_MS);
+	assert_true(is_closed(&r));
 	detach(&r);
 }
 
@@ -194,7 +221,8 @@ FIXTURE_TEST(that_stalls_while_others_come_and_go_is_dropped)
 
 	attach(f, &stalled);
 	while (f->a.counts.dropped == 0 && tokd_clock_ms() - t0 < READER_TIMEOUT_MS * 20) {
-		attach(f, &other);
+		if (!try_attach(f, &other)) /* the stalled one was dropped just now */
+			break;
 		press_for(f, READER_TIMEOUT_MS / 5);
 		detach(&other);
 		press_for(f, 5);
@@ -222,12 +250,13 @@ FIXTURE_TEST(that_take_turns_being_slowest_are_dropped)
 	detach(&r[1]);
 }
 
-/* The limit is on how long it takes to come to where it was in the way, not on being last. */
-FIXTURE_TEST(that_always_moves_on_is_not_dropped)
+/* A limit of the whole window is on how long it stands still, not on being last. */
+FIXTURE_TEST(that_always_moves_on_is_waited_for_with_the_longest_limit)
 {
 	struct fixture *f = *state;
 	struct reader r;
 
+	f->a.reader_timeout_ms = f->ring[1]->hold_ms = TOKD_HOLD_WINDOW_MS;
 	attach(f, &r);
 	for (uint64_t i = 1; i <= 30; i++) {
 		press_for(f, READER_TIMEOUT_MS / 4);
@@ -250,5 +279,27 @@ FIXTURE_TEST(that_lies_about_its_cursor_harms_only_itself)
 	assert_true(publish_one(f->ring[1]));
 	assert_true(f->ring[1]->hdr->tail <= f->ring[1]->hdr->head);
 	assert_true(f->ring[1]->hdr->head - f->ring[1]->hdr->tail <= RING_BYTES);
+	detach(&r);
+}
+
+FIXTURE_TEST(that_was_dropped_is_refused_for_a_while)
+{
+	struct fixture *f = *state;
+	struct tokd_drops *d = &f->a.drops[0];
+	struct reader r;
+
+	attach(f, &r);
+	fill(f->ring[1]);
+	assert_true(turn_until(f, true, one_dropped));
+	detach(&r);
+	assert_int_equal(d->n, 1);
+	d->until_ms += 10000; /* not while this test sleeps */
+	assert_false(try_attach(f, &r));
+	assert_non_null(strstr(r.rep.message, "and control group kept a ring full (1 dropped)"));
+	assert_non_null(strstr(r.rep.message, "try again in 10"));
+	assert_int_equal(f->a.counts.backed_off, 1);
+	assert_int_equal(f->a.counts.refused, 1);
+	d->until_ms = tokd_clock_ms();
+	assert_true(try_attach(f, &r));
 	detach(&r);
 }

@@ -8,7 +8,7 @@
 #include "datapath/stream/stream.h"
 
 /* The sink's counters have the same order. */
-static_assert(C_SINK_RECONNECTS - C_SINK_SLOTS + 1 == TOKG_C_COUNT, "a counter is missing");
+static_assert(C_SINK_SHED - C_SINK_SLOTS + 1 == TOKG_C_COUNT, "a counter is missing");
 static_assert(C_SINK_DONE - C_SINK_SLOTS == TOKG_C_DONE, "counters in another order");
 static_assert(C_SINK_NO_OUTPUT - C_SINK_SLOTS == TOKG_C_NO_OUTPUT, "counters in another order");
 
@@ -30,6 +30,38 @@ tokd_sink_count(struct tokd_worker *w)
 {
 	memcpy(&w->counter[C_SINK_SLOTS], tokg_sink_counters(w->sink->sink),
 		TOKG_C_COUNT * sizeof(w->counter[0]));
+}
+
+bool
+tokd_sink_is_overdue(const struct tokd_worker *w, uint64_t now)
+{
+	return w->ring.shed != NULL && tokd_reader_is_overdue(&w->ring.reader[TOKD_READER_SINK],
+					       w->tsc_hz / 1000 * w->ring.hold_ms, now);
+}
+
+void
+tokd_sink_check_hold(struct tokd_worker *w, uint64_t now)
+{
+	struct tokd_sink *s = w->sink;
+
+	if (!tokd_sink_is_overdue(w, now) ||
+		atomic_load_explicit(&s->state, memory_order_relaxed) != TOKD_SINK_RUNNING)
+		return;
+	tokg_sink_give_up(s->sink);
+	atomic_store_explicit(&s->state, TOKD_SINK_BROKEN, memory_order_release);
+}
+
+bool
+tokd_sink_shed(void *worker)
+{
+	struct tokd_worker *w = worker;
+	struct tokd_sink *s = w->sink;
+
+	/* Acquire: its transport is closed, so nothing reads the ring any more. */
+	if (atomic_load_explicit(&s->state, memory_order_acquire) != TOKD_SINK_LOST)
+		return false;
+	tokg_sink_shed(s->sink, w->ring.head, w->counter[C_RECORDS], w->ring.serial);
+	return true;
 }
 
 /* A text that is complete has no open stream: only the counter shows its failure. */

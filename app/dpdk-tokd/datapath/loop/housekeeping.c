@@ -43,12 +43,14 @@ expire_open(struct tokd_worker *w, uint64_t now)
 }
 
 static void
-expire_finished(struct tokd_worker *w, const struct tokd_stream_list *list, uint64_t now)
+expire_finished(struct tokd_worker *w, uint64_t now)
 {
-	for (uint32_t i = 0; i < EXPIRE_MAX; i++) {
-		struct tokd_stream *s = TAILQ_FIRST(list);
+	struct tokd_streams *t = w->streams;
 
-		if (!is_expired(s, now, w->streams->finished_ticks))
+	for (uint32_t i = 0; i < EXPIRE_MAX; i++) {
+		struct tokd_stream *s = TAILQ_FIRST(&t->finished);
+
+		if (!is_expired(s, now, t->finished_ticks))
 			return;
 		tokd_stream_release(w, s);
 	}
@@ -58,11 +60,12 @@ void
 tokd_housekeeping(struct tokd_worker *w, uint64_t now)
 {
 	tokd_ring_readers(&w->ring);
-	if (w->sink != NULL)
+	if (w->sink != NULL) {
+		tokd_sink_check_hold(w, now);
 		tokd_sink_count(w);
+	}
 	publish_aborts(w);
-	expire_finished(w, &w->streams->awaited, now);
-	expire_finished(w, &w->streams->finished, now);
+	expire_finished(w, now);
 	expire_open(w, now);
 }
 

@@ -18,6 +18,9 @@
 /* Frames to prefetch ahead, two cache lines each: all headers with the request are 106 bytes. */
 #define PREFETCH_AHEAD 3
 
+/* Bursts received between two slices, at most. */
+#define BURSTS_MOST 32
+
 /* Housekeeping runs after this many turns, or this often, whichever is first. */
 #define HOUSEKEEPING_TURNS 256
 #define HOUSEKEEPING_PER_SECOND 10000
@@ -51,10 +54,16 @@ take_frames(struct tokd_worker *w, struct rte_mbuf **m, uint16_t n)
 }
 
 static void
-answer(struct tokd_worker *w)
+begin(struct tokd_worker *w)
 {
 	w->fed_ticks = 0;
-	if (unlikely(!TAILQ_EMPTY(&w->streams->deferred)))
+	tokd_drr_turn(&w->drr, w->feed_ticks, w->t_burst, w->tsc_hz);
+}
+
+static void
+answer(struct tokd_worker *w)
+{
+	if (unlikely(tokd_drr_waits(&w->drr)))
 		tokd_stream_feed_deferred(w);
 	tokd_reply_flush(w);
 }
@@ -62,8 +71,25 @@ answer(struct tokd_worker *w)
 void
 tokd_worker_burst(struct tokd_worker *w, struct rte_mbuf **m, uint16_t n)
 {
+	begin(w);
 	take_frames(w, m, n);
 	answer(w);
+}
+
+/* Takes one more burst in this turn. */
+static uint16_t
+receive(struct tokd_worker *w, struct rte_mbuf **m, uint16_t most)
+{
+	const uint16_t n = rte_eth_rx_burst(w->port, w->queue, m, most);
+	uint64_t now;
+
+	if (n == 0)
+		return 0;
+	now = rte_rdtsc();
+	w->counter[C_CYCLES_BUSY] += now - w->t_burst;
+	w->t_burst = now;
+	take_frames(w, m, n);
+	return n;
 }
 
 /*
@@ -74,17 +100,26 @@ tokd_worker_burst(struct tokd_worker *w, struct rte_mbuf **m, uint16_t n)
 static void
 take_more(struct tokd_worker *w, struct rte_mbuf **m, uint16_t n)
 {
-	uint64_t now;
 	uint16_t more;
 
 	for (; n < TOKD_BURST && tokd_reply_can_wait(w); n += more) {
-		more = rte_eth_rx_burst(w->port, w->queue, m, TOKD_BURST - n);
+		more = receive(w, m, TOKD_BURST - n);
 		if (more == 0)
 			return;
-		now = rte_rdtsc();
-		w->counter[C_CYCLES_BUSY] += now - w->t_burst;
-		w->t_burst = now;
-		take_frames(w, m, more);
+	}
+}
+
+/*
+ * While text waits, the queue is emptied before the next piece: what is in it may be of a source
+ * that is served at once. The others' packets are only held, or dropped.
+ */
+static void
+take_all(struct tokd_worker *w, struct rte_mbuf **m, uint16_t n)
+{
+	for (uint32_t i = 0; i < BURSTS_MOST && n == TOKD_BURST && tokd_drr_waits(&w->drr); i++) {
+		tokd_reply_flush(w);
+		tokd_tx_flush(w);
+		n = receive(w, m, TOKD_BURST);
 	}
 }
 
@@ -103,7 +138,7 @@ tokd_worker_turn(struct tokd_worker *w)
 	struct rte_mbuf *m[TOKD_BURST];
 	uint16_t n = rte_eth_rx_burst(w->port, w->queue, m, TOKD_BURST);
 	uint64_t now = rte_rdtsc();
-	const bool busy = n > 0 || !TAILQ_EMPTY(&w->streams->deferred);
+	const bool busy = n > 0 || tokd_drr_waits(&w->drr);
 
 	atomic_store_explicit(&w->turn, atomic_load_explicit(&w->turn, memory_order_relaxed) + 1,
 		memory_order_release);
@@ -114,9 +149,11 @@ tokd_worker_turn(struct tokd_worker *w)
 	w->stopping = atomic_load_explicit(w->stop, memory_order_relaxed);
 
 	if (busy) {
+		begin(w);
 		take_frames(w, m, n);
 		if (w->sink == NULL)
 			take_more(w, m, n);
+		take_all(w, m, n);
 		answer(w);
 		tokd_tx_flush(w);
 		tokd_stream_make_ready(w);

@@ -3,12 +3,13 @@
  * Replies. A stream gets replies once, at the end of a burst, in as few packets as possible: every
  * packet with ids carries the state; a packet without ids is sent only if there was none with ids.
  */
+#include "cookie.h"
 #include "reply.h"
 #include "text_port.h"
 
-void
-tokd_reply_refuse(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
-	const struct tokd_peer *peer, enum tokd_reason reason)
+static void
+refuse(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
+	const struct tokd_peer *peer, enum tokd_reason reason, uint32_t retry_ms)
 {
 	const struct tokd_rep rep = {
 		.magic = TOKD_WIRE_MAGIC,
@@ -18,11 +19,13 @@ tokd_reply_refuse(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_r
 		.epoch = req->epoch,
 		.vocab = w->vocab[0].checksum,
 		.stream_id = req->stream_id,
+		.cookie = reason == TOKD_R_VALIDATE ? tokd_cookie_make(w, peer) : 0,
 		.reason = reason,
+		.retry_ms = retry_ms,
 	};
 
 	if (unlikely(tokd_text_peer(w, peer))) {
-		tokd_text_refuse(w, peer, reason);
+		tokd_text_refuse(w, peer, reason, rte_pktmbuf_pkt_len(m) - sizeof(*req));
 		rte_pktmbuf_free(m);
 		return;
 	}
@@ -35,25 +38,89 @@ tokd_reply_refuse(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_r
 	tokd_net_send(w, m, peer);
 }
 
+void
+tokd_reply_refuse(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
+	const struct tokd_peer *peer, enum tokd_reason reason)
+{
+	refuse(w, m, req, peer, reason, 0);
+}
+
+void
+tokd_reply_busy(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
+	const struct tokd_peer *peer, uint32_t retry_ms)
+{
+	refuse(w, m, req, peer, TOKD_R_BUSY, retry_ms);
+}
+
 /* The client may send packets below next + credit. */
 static uint32_t
-credit(const struct tokd_stream *s)
+credit(const struct tokd_worker *w, const struct tokd_stream *s)
 {
-	if (s->state != TOKD_STREAM_OPEN || s->backpressured)
+	uint32_t most = TOKD_WIRE_WINDOW;
+
+	if (s->state != TOKD_STREAM_OPEN || s->backpressured || s->told_to_wait)
 		return 0;
-	if (!(s->flags & TOKD_F_IDS))
-		return TOKD_WIRE_WINDOW;
-	return RTE_MIN((uint32_t)TOKD_WIRE_WINDOW, tokd_stream_rec_room(s));
+	if (unlikely(s->source->flow.state != TOKD_FLOW_IDLE) &&
+		tokd_held_room(w, &s->source->flow) == 0) /* no others than those held */
+		most = s->held_bits == 0 ? 0 : 64 - (uint32_t)__builtin_clzll(s->held_bits);
+	return s->flags & TOKD_F_IDS ? RTE_MIN(most, tokd_stream_rec_room(s)) : most;
+}
+
+bool
+tokd_reply_is_validated(struct tokd_worker *w, struct tokd_stream *s)
+{
+	if (!s->validated && s->cookie != 0) {
+		s->validated = tokd_cookie_check(w, &s->peer, s->cookie);
+		s->cookie = 0;
+		if (s->validated)
+			tokd_source_validate(w, s->source);
+	}
+	return s->validated;
+}
+
+/* Where packet `ack` waits and nothing is missing, its client must not think that it is lost. */
+static uint64_t
+early(const struct tokd_stream *s)
+{
+	const bool all_wait = (s->held_bits & 1) && (s->held_bits & (s->held_bits + 1)) == 0;
+
+	return all_wait ? 0 : s->held_bits >> 1;
+}
+
+/* Why the client has no credit, if that is not of its own making. */
+static enum tokd_reason
+hindrance(const struct tokd_stream *s)
+{
+	return s->state == TOKD_STREAM_OPEN && s->backpressured ? TOKD_R_RING : TOKD_R_NONE;
+}
+
+/* May a reply of `bytes` be sent? Room is kept for a VALIDATE, in its place or after it. */
+static bool
+is_within_limit(struct tokd_worker *w, struct tokd_stream *s, uint64_t bytes, bool validate)
+{
+	const uint64_t spare = validate ? 0 : sizeof(struct tokd_rep);
+
+	return likely(s->replied + bytes + spare <= TOKD_UNVALIDATED_FACTOR * s->received) ||
+	       tokd_reply_is_validated(w, s);
 }
 
 bool
 tokd_reply_send(struct tokd_worker *w, struct tokd_stream *s, uint32_t first, uint32_t count,
 	enum tokd_reason reason)
 {
-	struct rte_mbuf *m = rte_pktmbuf_alloc(w->pool);
+	const uint64_t bytes = tokd_reply_bytes(s, count);
+	const bool validate = reason == TOKD_R_VALIDATE;
 	bool done = s->state == TOKD_STREAM_DONE && reason == TOKD_R_NONE;
+	struct rte_mbuf *m;
 	struct tokd_rep rep;
 
+	if (unlikely(!is_within_limit(w, s, bytes, validate))) {
+		w->counter[C_REPLY_LIMITED]++;
+		if (!validate)
+			tokd_reply_send(w, s, 0, 0, TOKD_R_VALIDATE);
+		return false;
+	}
+	m = rte_pktmbuf_alloc(w->pool);
 	if (unlikely(m == NULL)) {
 		w->counter[C_TX_NO_MBUF]++;
 		return false;
@@ -69,13 +136,13 @@ tokd_reply_send(struct tokd_worker *w, struct tokd_stream *s, uint32_t first, ui
 		.vocab = s->key.vocab,
 		.stream_id = s->key.stream_id,
 		.ack = s->next,
-		.credit = credit(s),
-		.sack = s->held_bits >> 1,
+		.credit = credit(w, s),
+		.sack = unlikely(validate) ? tokd_cookie_make(w, &s->peer) : early(s),
 		.first = first,
 		.count = count,
 		.total = s->total,
 		.ids_crc = done ? s->ids_crc : 0,
-		.reason = reason,
+		.reason = reason != TOKD_R_NONE ? reason : hindrance(s),
 		.text_end = s->text_end,
 	};
 	/* tokd_worker_init() has checked the size of mbufs. */
@@ -83,6 +150,7 @@ tokd_reply_send(struct tokd_worker *w, struct tokd_stream *s, uint32_t first, ui
 	if (count > 0)
 		tokd_reply_ids_put(w, s, first, count, m);
 	tokd_net_send(w, m, &s->peer);
+	s->replied += bytes;
 	if (done && s->t_last != 0 && (first + count == s->total || !(s->flags & TOKD_F_IDS))) {
 		tokd_tx_is_last(w, s->t_last);
 		s->t_last = 0;
@@ -145,6 +213,13 @@ reply_stream(struct tokd_worker *w, struct tokd_stream *s)
 	s->flush = false;
 	if (s->due || s->unacked >= TOKD_ACK_EVERY)
 		tokd_reply_send(w, s, 0, 0, s->reason);
+}
+
+void
+tokd_reply_now(struct tokd_worker *w, struct tokd_stream *s)
+{
+	if (!s->touched)
+		reply_stream(w, s);
 }
 
 bool

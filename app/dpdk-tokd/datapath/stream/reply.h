@@ -21,16 +21,34 @@ tokd_reply_id_bytes(const struct tokd_stream *s)
 	return s->flags & TOKD_F_SHORT ? sizeof(uint16_t) : sizeof(uint32_t);
 }
 
+/* Of a reply with n ids. */
+static inline uint64_t
+tokd_reply_bytes(const struct tokd_stream *s, uint32_t n)
+{
+	return sizeof(struct tokd_rep) + n * tokd_reply_id_bytes(s);
+}
+
 /* Refuse a request, in the same mbuf. */
 void tokd_reply_refuse(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
 	const struct tokd_peer *peer, enum tokd_reason reason);
 
+/* Refuse it with BUSY: the client is to try again after this time. */
+void tokd_reply_busy(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
+	const struct tokd_peer *peer, uint32_t retry_ms);
+
 /*
  * Send one reply packet of a stream: its state, ids [first, first + count), which must be
- * available, and a reason if it failed. False if there is no mbuf.
+ * available, and a reason if it failed. False if there is no mbuf; or if its client is not
+ * validated, and the packet would be too much for him: he gets VALIDATE instead.
  */
 bool tokd_reply_send(struct tokd_worker *w, struct tokd_stream *s, uint32_t first, uint32_t count,
 	enum tokd_reason reason);
+
+/* Has one of its packets had a right cookie? Looks at it now, if nobody has. */
+bool tokd_reply_is_validated(struct tokd_worker *w, struct tokd_stream *s);
+
+/* What a stream owes, now; if it is touched, at the end of the burst. */
+void tokd_reply_now(struct tokd_worker *w, struct tokd_stream *s);
 
 /* Reply to all streams touched since the last call. */
 void tokd_reply_flush(struct tokd_worker *w);

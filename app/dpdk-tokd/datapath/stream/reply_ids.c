@@ -144,6 +144,7 @@ tokd_reply_ids_put(struct tokd_worker *w, const struct tokd_stream *s, uint32_t 
 bool
 tokd_reply_again(struct tokd_worker *w, struct tokd_stream *s, uint32_t first, uint32_t end)
 {
+	const uint64_t most = (uint64_t)TOKD_AGAIN_FACTOR * s->received;
 	const size_t each = tokd_reply_id_bytes(s);
 
 	if (!(s->flags & TOKD_F_IDS) || first >= end)
@@ -161,15 +162,14 @@ tokd_reply_again(struct tokd_worker *w, struct tokd_stream *s, uint32_t first, u
 
 	for (uint32_t i = 0; i < TOKD_AGAIN_PACKETS && first < end; i++) {
 		uint32_t n = RTE_MIN(end - first, tokd_reply_ids_max(s));
-		uint64_t bytes;
 
-		if (s->again < sizeof(struct tokd_rep) + each)
+		if (s->again + tokd_reply_bytes(s, 1) > most)
 			break;
-		n = (uint32_t)RTE_MIN((uint64_t)n, (s->again - sizeof(struct tokd_rep)) / each);
-		bytes = sizeof(struct tokd_rep) + n * each;
+		n = (uint32_t)RTE_MIN(
+			(uint64_t)n, (most - s->again - sizeof(struct tokd_rep)) / each);
 		if (!tokd_reply_send(w, s, first, n, TOKD_R_NONE))
 			break;
-		s->again -= bytes;
+		s->again += tokd_reply_bytes(s, n);
 		w->counter[C_REPLY_AGAIN]++;
 		first += n;
 	}

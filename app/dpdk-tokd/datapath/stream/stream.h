@@ -20,6 +20,8 @@
 #include <tokd/wire.h>
 
 #include "datapath/net.h"
+#include "datapath/source/source.h"
+#include "done_names.h"
 
 #if RTE_BYTE_ORDER != RTE_LITTLE_ENDIAN
 #error "wire.h is little-endian and read without conversion: big-endian machines are not supported"
@@ -62,14 +64,16 @@ static_assert(RTE_IS_POWER_OF_2(TOKD_WIRE_WINDOW) && TOKD_WIRE_WINDOW <= 64, "on
 static_assert((TOKD_STREAM_RECS & (TOKD_STREAM_RECS - 1)) == 0, "indexed by masking");
 
 struct tokd_stream {
-	TAILQ_ENTRY(tokd_stream) link;	/* in the list of its state */
-	TAILQ_ENTRY(tokd_stream) watch; /* while watched: in a bucket of the side store */
-	uint64_t watch_pos;		/* selects the bucket */
-	TAILQ_ENTRY(tokd_stream) later; /* while deferred */
-	LIST_ENTRY(tokd_stream) keyed;	/* not FREE: in a bucket of by_key */
-	LIST_ENTRY(tokd_stream) known;	/* OPEN, with a sink: in a bucket of by_serial */
+	TAILQ_ENTRY(tokd_stream) link;	    /* in the list of its state */
+	TAILQ_ENTRY(tokd_stream) of_source; /* in the list of its state, of its source */
+	TAILQ_ENTRY(tokd_stream) watch;	    /* while watched: in a bucket of the side store */
+	uint64_t watch_pos;		    /* selects the bucket */
+	TAILQ_ENTRY(tokd_stream) later;	    /* while deferred: in the queue of its source */
+	LIST_ENTRY(tokd_stream) keyed;	    /* not FREE: in a bucket of by_key */
+	LIST_ENTRY(tokd_stream) known;	    /* OPEN, with a sink: in a bucket of by_serial */
+	struct tokd_source *source;
 	struct tokd_stream_key key;
-	struct tokd_peer peer; /* of its latest packet */
+	struct tokd_peer peer; /* of its first packet */
 	uint8_t state;	       /* enum tokd_stream_state */
 	uint8_t reason;	       /* FAILED: enum tokd_reason */
 	uint8_t error;	       /* FAILED by the tokenizer: enum tok_error_code */
@@ -81,12 +85,15 @@ struct tokd_stream {
 	bool aborting;	    /* FAILED, and its ABORT record is not in the ring yet */
 	bool published;	    /* its first record is in the ring */
 	bool watched;	    /* has unacknowledged ids in the ring */
-	bool deferred;	    /* is in list deferred */
+	bool deferred;	    /* is in the queue of its source */
+	bool told_to_wait;  /* its client asked while it was: credit is 0 until it is fed */
 	bool gathered;	    /* is in w->gathered */
 	bool awaited;	    /* DONE, ids not all acknowledged: in list awaited */
+	bool validated;	    /* a cookie of its client was right */
 	uint32_t unacked;   /* packets fed since the last reply */
 	uint64_t t_active;  /* TSC of its latest packet; OPEN: that made progress */
 	uint64_t serial;    /* of its records */
+	uint64_t name;	    /* of its key and MAC address: for names */
 
 	/* times, TSC */
 	uint64_t t_open;    /* its first packet was received */
@@ -107,39 +114,46 @@ struct tokd_stream {
 	uint32_t sent;		     /* ids below were sent at least once */
 	uint32_t ids_ack;	     /* ids below were acknowledged */
 	uint32_t rec_head, rec_tail; /* free-running indices into rec[] */
-	uint64_t again;		     /* bytes allowed for retransmission (TOKD_AGAIN_FACTOR) */
+
+	/* bytes in datagrams */
+	uint64_t received;
+	uint64_t replied;
+	uint64_t again;	 /* of these, to retransmit ids */
+	uint64_t cookie; /* the latest, not checked yet; 0: none */
 
 	struct tokd_held held[TOKD_WIRE_WINDOW];      /* by number modulo window */
 	struct tokd_stream_rec rec[TOKD_STREAM_RECS]; /* rising in first, and in pos */
-	struct tok_stream tok;
+	struct tok_stream tok __rte_cache_aligned;    /* its first lines are prefetched */
 } __rte_cache_aligned;
 
 /*
- * Retransmitted ids are limited to this multiple of the bytes received for the stream: a POLL with
- * a spoofed address gives little amplification.
+ * Addresses can be forged. RFC 9000 8.1: until a client is validated it gets at most three times
+ * the bytes received for its stream. Afterwards only retransmitted ids are limited, to
+ * TOKD_AGAIN_FACTOR times these bytes.
  */
+#define TOKD_UNVALIDATED_FACTOR 3
 #define TOKD_AGAIN_FACTOR 8
 #define TOKD_AGAIN_PACKETS 32 /* per POLL */
 #define TOKD_ACK_EVERY 16     /* packets per reply, at most */
 
-TAILQ_HEAD(tokd_stream_list, tokd_stream);
 LIST_HEAD(tokd_stream_bucket, tokd_stream);
 
 /* Lists are ordered by t_active, the oldest first. */
 struct tokd_streams {
-	/* Hashed by key, with a secret: clients choose keys. */
+	/* Hashed by key, with the secret of names. */
 	struct tokd_stream_bucket *by_key;
-	uint32_t key_secret, key_mask;
+	unsigned __int128 looked; /* the sum of the key that was looked for last */
+	uint32_t key_mask;
+	struct tokd_names names; /* of texts that have ended */
+	uint64_t cookie_key[2];
 	struct tokd_stream_list free;
 	struct tokd_stream_list open;
-	struct tokd_stream_list aborting; /* FAILED, ABORT record waits for space in the ring */
-	struct tokd_stream_list awaited;  /* DONE, ids not all acknowledged */
-	struct tokd_stream_list finished; /* DONE or FAILED, the others */
-	struct tokd_stream_list deferred; /* OPEN: the next packet is held for a later turn */
-	uint32_t n_awaited;
+	struct tokd_stream_list aborting;    /* FAILED, ABORT record waits for space in the ring */
+	struct tokd_stream_list finished;    /* DONE or FAILED */
 	_Atomic uint32_t n_open;	     /* written by the worker, read by the control thread */
 	_Atomic uint32_t n_used;	     /* the same: not FREE */
 	uint64_t open_ticks, finished_ticks; /* time limits in TSC ticks */
+	uint64_t mean_open;		     /* ticks that texts were open, of late */
 	uint32_t n; /* may be open; there is one more (tokd_stream_make_ready) */
 	struct tokd_stream *stream;
 	/* For the sink: hashed by serial, with a secret. */
@@ -148,13 +162,27 @@ struct tokd_streams {
 	uint32_t serial_shift;
 };
 
+/* More than half of the streams are open: those that are left are for validated clients. */
+static inline bool
+tokd_streams_are_scarce(const struct tokd_streams *t)
+{
+	return atomic_load_explicit(&t->n_open, memory_order_relaxed) > t->n / 2;
+}
+
 /* stream_state.c */
-struct tokd_stream *tokd_stream_find(struct tokd_worker *w, const struct tokd_stream_key *key);
+/* The stream of this MAC address; if there is none, one of another; NULL: neither. */
+struct tokd_stream *tokd_stream_find(
+	struct tokd_worker *w, const struct tokd_stream_key *key, const struct rte_ether_addr *mac);
 /* The OPEN stream with this serial, or NULL. Only if the worker has a sink. */
 struct tokd_stream *tokd_stream_of_serial(const struct tokd_streams *t, uint64_t serial);
-/* NULL if `n` streams are open, none is free or evictable, or the key's bucket is full. */
-struct tokd_stream *tokd_stream_open(struct tokd_worker *w, const struct tokd_stream_key *key,
-	const struct tokd_vocab *vocab, uint16_t flags);
+/*
+ * For a key that was just looked for, and a source of tokd_source_of(). Returns NULL and
+ * sets `why`: BUSY (counted) if no stream is free and none can be evicted; EXPIRED if the text has
+ * ended before.
+ */
+struct tokd_stream *tokd_stream_open(struct tokd_worker *w, struct tokd_source *source,
+	const struct tokd_stream_key *key, const struct rte_ether_addr *mac,
+	const struct tokd_vocab *vocab, uint16_t flags, enum tokd_reason *why);
 /*
  * After a turn's replies: evict a stream now if the next one to open needs that, and fetch its
  * memory, which was last used long ago.
@@ -174,6 +202,20 @@ void tokd_stream_renew(struct tokd_worker *w, struct tokd_stream *s);
 /* Its next packet, which is held, is fed in a later turn. */
 void tokd_stream_defer(struct tokd_worker *w, struct tokd_stream *s);
 
+/* stream_share.c */
+/* May a source open a stream, if need be in place of another's? Counted if not. */
+bool tokd_share_admits(struct tokd_worker *w, const struct tokd_source *source);
+/* If all streams are open, fails the one that has to give way. */
+void tokd_share_evict(struct tokd_worker *w);
+/* The finished stream that has to give way, or NULL. */
+struct tokd_stream *tokd_share_evictable(struct tokd_worker *w);
+/* When a refused source may try again. */
+uint32_t tokd_share_retry_ms(const struct tokd_worker *w, const struct tokd_source *source);
+/* An open stream that has made progress: too little to have its time limit renewed? */
+bool tokd_share_is_slow(const struct tokd_worker *w, const struct tokd_stream *s);
+/* One of its texts made no progress, or was evicted. */
+void tokd_share_died(struct tokd_worker *w, struct tokd_source *source);
+
 /* stream_feed.c */
 #define TOKD_PIECE_MAX 2048u /* bytes of text fed at once, of one packet */
 
@@ -191,10 +233,37 @@ void tokd_stream_feed_held(struct tokd_worker *w, struct tokd_stream *s);
 /* Feed what was held until the burst's frames were taken, packets that follow each other at once.
  */
 void tokd_stream_feed_gathered(struct tokd_worker *w);
-/* Feed held packets of deferred streams, with time of their own. Their replies become due. */
+/* A slice of time for deferred streams, source by source. Their replies become due. */
 void tokd_stream_feed_deferred(struct tokd_worker *w);
 /* Updates s->backpressured: could a packet of ordinary size be fed now? */
 void tokd_stream_probe(struct tokd_worker *w, struct tokd_stream *s);
+
+/* Increases only by useful packets: others must not keep a stream open for ever. */
+static inline uint64_t
+tokd_stream_progress(const struct tokd_stream *s)
+{
+	return (uint64_t)s->text_end + s->next + s->ids_ack;
+}
+
+/* mbufs that a source may still hold: as many as are left for others, if there are others. */
+static inline uint32_t
+tokd_held_room(const struct tokd_worker *w, const struct tokd_flow *f)
+{
+	const uint32_t left = w->held_max - w->n_held;
+
+	if (!w->drr.shared)
+		return left;
+	return left > f->held ? left - f->held : 0;
+}
+
+/* A held packet was fed, or is no longer needed. */
+static inline void
+tokd_held_free(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *m)
+{
+	w->n_held -= m->nb_segs;
+	s->source->flow.held -= m->nb_segs;
+	rte_pktmbuf_free(m);
+}
 
 static inline uint32_t
 tokd_stream_rec_room(const struct tokd_stream *s)

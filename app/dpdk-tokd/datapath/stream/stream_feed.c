@@ -7,9 +7,9 @@
  * the ring is fed in pieces, as is each segment; `part` keeps the position if the ring is full
  * between two pieces.
  *
- * A turn of the loop gives the tokenizer only so much time. Pieces are short, so that one cannot
- * take much more. A packet that is left over is held and fed in a later turn, after the RX queue
- * was polled: text that is made to be slow delays others by a turn.
+ * A turn of the loop gives the tokenizer only so much time, and each source only its share. Pieces
+ * are short, so that one cannot take much more. A packet that is left over is held and fed in a
+ * later turn, after the RX queue was polled, when it is its source's turn (drr.h).
  */
 #include <rte_memcpy.h>
 
@@ -135,6 +135,7 @@ feed_piece(struct tokd_worker *w, struct tokd_stream *s, const uint8_t *text, ui
 	t = rte_rdtsc() - t;
 	s->tok_ticks += t;
 	w->fed_ticks += t;
+	tokd_drr_charge(&w->drr, &s->source->flow, t, w->t_burst);
 	if (unlikely(res.status != TOK_OK)) {
 		s->error = (uint8_t)res.error;
 		return feed_failed(w, s, res.error == TOK_ERROR_UTF8 ? TOKD_R_UTF8 : TOKD_R_CARRY);
@@ -149,7 +150,9 @@ feed_piece(struct tokd_worker *w, struct tokd_stream *s, const uint8_t *text, ui
 	return TOKD_FED;
 }
 
-/* Before a piece: replies are built in time, and the turn does not get too long. TOKD_FED: feed it.
+/*
+ * Before a piece: replies are built in time, the turn does not get too long, and the source has not
+ * had its share. TOKD_FED: feed it.
  */
 static enum tokd_feed
 may_feed(struct tokd_worker *w, struct tokd_stream *s)
@@ -159,7 +162,9 @@ may_feed(struct tokd_worker *w, struct tokd_stream *s)
 		if (s->state != TOKD_STREAM_OPEN)
 			return TOKD_FEED_FAILED;
 	}
-	return likely(w->fed_ticks < w->feed_ticks) ? TOKD_FED : TOKD_FEED_LATER;
+	return likely(w->fed_ticks < w->drr.slice && tokd_drr_may_take(&w->drr, &s->source->flow))
+		       ? TOKD_FED
+		       : TOKD_FEED_LATER;
 }
 
 /* `n` packets from `next` on were fed. */
@@ -170,6 +175,7 @@ fed(struct tokd_worker *w, struct tokd_stream *s, uint32_t n, bool last)
 	s->next += n;
 	s->held_bits >>= n;
 	s->unacked += n;
+	s->told_to_wait = false;
 	if (last)
 		tokd_stream_done(w, s);
 }
@@ -284,12 +290,8 @@ tokd_stream_feed_held(struct tokd_worker *w, struct tokd_stream *s)
 			return;
 		if (how != TOKD_FED)
 			return; /* the failure has freed all held packets */
-		for (uint32_t i = 0; i < n; i++) {
-			struct rte_mbuf *m = s->held[(next + i) % TOKD_WIRE_WINDOW].m;
-
-			w->n_held -= m->nb_segs;
-			rte_pktmbuf_free(m);
-		}
+		for (uint32_t i = 0; i < n; i++)
+			tokd_held_free(w, s, s->held[(next + i) % TOKD_WIRE_WINDOW].m);
 	}
 }
 
@@ -311,26 +313,41 @@ tokd_stream_feed_gathered(struct tokd_worker *w)
 	w->n_gathered = 0;
 }
 
+/* The stream of the flow that has waited longest. */
+static void
+serve(struct tokd_worker *w, struct tokd_flow *f)
+{
+	struct tokd_stream *s = TAILQ_FIRST(&f->queue);
+	const uint32_t text_end = s->text_end, next = s->next;
+	const uint64_t ticks = w->fed_ticks;
+
+	TAILQ_REMOVE(&f->queue, s, later);
+	s->deferred = false;
+	w->drr.served = f;
+	tokd_stream_feed_held(w, s);
+	w->drr.served = NULL;
+	if (TAILQ_EMPTY(&f->queue))
+		tokd_drr_leave(&w->drr, f);
+	if (s->next > next)
+		tokd_drr_took(f, (w->fed_ticks - ticks) / (s->next - next));
+	tokd_stream_touch(w, s);
+	s->due = true;
+	if (s->text_end != text_end)
+		tokd_stream_renew(w, s);
+}
+
 void
 tokd_stream_feed_deferred(struct tokd_worker *w)
 {
-	struct tokd_stream_list *deferred = &w->streams->deferred;
-	struct tokd_stream *s;
+	struct tokd_flow *f;
 
 	tokd_reply_flush(w); /* of the packets before: their clients do not wait */
-	while ((s = TAILQ_FIRST(deferred)) != NULL && w->fed_ticks < w->feed_ticks &&
-		w->n_touched < TOKD_BURST) {
-		const uint32_t text_end = s->text_end;
-
-		TAILQ_REMOVE(deferred, s, later);
-		s->deferred = false;
-		tokd_stream_feed_held(w, s);
-		tokd_stream_touch(w, s);
-		s->due = true;
-		if (s->text_end != text_end)
-			tokd_stream_renew(w, s);
-	}
-	w->fed_ticks = 0;
+	tokd_tx_flush(w);
+	if (!w->drr.shared)
+		w->fed_ticks = 0;
+	while (w->fed_ticks < w->drr.slice && w->n_touched < TOKD_BURST &&
+		(f = tokd_drr_next(&w->drr)) != NULL)
+		serve(w, f);
 }
 
 void

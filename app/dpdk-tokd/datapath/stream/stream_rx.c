@@ -3,8 +3,10 @@
  * Datagrams of the protocol: validates them, finds the stream, feeds or holds the text. Each check
  * names its rule of doc/reference/protocol.md.
  */
+#include "cookie.h"
 #include "reply.h"
 #include "stream.h"
+#include "text_port.h"
 
 static void
 refuse(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
@@ -14,11 +16,21 @@ refuse(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
 	tokd_reply_refuse(w, m, req, peer, reason);
 }
 
-/* Increases only by useful packets: others must not keep a stream open for ever. */
-static uint64_t
-progress(const struct tokd_stream *s)
+/* Refuse a packet that was counted as received for a stream: the reply counts, too. */
+static void
+refuse_of(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *m,
+	const struct tokd_req *req, const struct tokd_peer *peer, enum tokd_reason reason)
 {
-	return (uint64_t)s->text_end + s->next + s->ids_ack;
+	s->replied += sizeof(struct tokd_rep);
+	tokd_reply_refuse(w, m, req, peer, reason);
+}
+
+static void
+received(struct tokd_stream *s, const struct rte_mbuf *m, const struct tokd_req *req)
+{
+	s->received += rte_pktmbuf_pkt_len(m);
+	if (unlikely(req->cookie != 0))
+		s->cookie = req->cookie;
 }
 
 /*
@@ -37,7 +49,7 @@ data_fault(const struct tokd_worker *w, const struct rte_mbuf *m, const struct t
 	/* Later versions may use these. */
 	if (req->flags &
 			~(TOKD_F_FIRST | TOKD_F_LAST | TOKD_F_IDS | TOKD_F_STREAM | TOKD_F_SHORT) ||
-		(req->reserved[0] | req->reserved[1] | req->reserved[2] | req->reserved[3]) != 0)
+		(req->reserved[0] | req->reserved[1]) != 0)
 		return TOKD_R_LENGTH;
 	/* Empty packets would make no progress. */
 	if (req->length == 0 && !(req->flags & (TOKD_F_FIRST | TOKD_F_LAST)))
@@ -61,17 +73,45 @@ beyond_last(const struct tokd_stream *s, const struct tokd_req *req)
 	       req->packet < s->next + 63 - (uint32_t)__builtin_clzll(s->held_bits);
 }
 
-/* Rule 5: an early packet is held in its mbuf; so is one that waits. False: it was dropped. */
+/* A packet that is next has precedence over one that waits for it. */
+static void
+drop_latest(struct tokd_worker *w, struct tokd_stream *s)
+{
+	const uint32_t i = s->held_bits == 0 ? 0 : 63 - (uint32_t)__builtin_clzll(s->held_bits);
+
+	if (i == 0)
+		return;
+	s->held_bits &= ~(UINT64_C(1) << i);
+	tokd_held_free(w, s, s->held[(s->next + i) % TOKD_WIRE_WINDOW].m);
+	w->counter[C_DROP_HELD]++;
+}
+
+/*
+ * Rule 5: an early packet is held in its mbuf; so is one that waits. Early ones leave half of the
+ * room to those that they wait for. False: it was dropped.
+ */
 static bool
 hold(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *m, uint32_t packet)
 {
-	if (w->n_held + m->nb_segs > w->held_max) {
+	const struct tokd_flow *f = &s->source->flow;
+	const bool early = packet != s->next && (s->held_bits & 1) == 0;
+
+	if (unlikely(w->n_held + m->nb_segs > w->held_max / 2) && !tokd_reply_is_validated(w, s)) {
+		tokd_drop(w, m, C_DROP_HELD);
+		if (!tokd_text_peer(w, &s->peer))
+			tokd_reply_send(w, s, 0, 0, TOKD_R_VALIDATE);
+		return false;
+	}
+	if (packet == s->next && tokd_held_room(w, f) < m->nb_segs)
+		drop_latest(w, s);
+	if (tokd_held_room(w, f) < m->nb_segs + (early && w->drr.shared ? f->held : 0)) {
 		tokd_drop(w, m, C_DROP_HELD);
 		return false;
 	}
 	s->held[packet % TOKD_WIRE_WINDOW] = (struct tokd_held){.m = m, .t_rx = w->t_burst};
 	s->held_bits |= UINT64_C(1) << (packet - s->next);
 	w->n_held += m->nb_segs;
+	s->source->flow.held += m->nb_segs;
 	return true;
 }
 
@@ -88,13 +128,26 @@ gather(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *m, const s
 		return false;
 	if (!s->gathered) {
 		if (w->n_follow == 0 || (req->flags & TOKD_F_LAST) ||
-			w->n_held + TOKD_BURST > w->held_max)
+			tokd_held_room(w, &s->source->flow) < 2 * TOKD_BURST)
 			return false;
 		s->gathered = true;
 		w->gathered[w->n_gathered++] = s;
 	}
 	hold(w, s, m, req->packet);
 	return true;
+}
+
+/*
+ * Its client asks while packet `next` is held: since the ring was full, or until its source's turn.
+ * Then the client need not send it again: a credit of 0 tells it to wait.
+ */
+static void
+feed_again(struct tokd_worker *w, struct tokd_stream *s)
+{
+	if (s->deferred)
+		s->told_to_wait = true;
+	else
+		tokd_stream_feed_held(w, s);
 }
 
 static void
@@ -124,14 +177,20 @@ data_for_open(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *m,
 	if (unlikely((s->held_bits >> ahead) & 1)) {
 		tokd_drop(w, m, C_RX_DUPLICATE);
 		s->due = true;
-		tokd_stream_feed_held(w, s); /* it may be next, and the ring was full */
+		feed_again(w, s);
 		return;
 	}
 	if (gather(w, s, m, req))
 		return;
 	if (unlikely(ahead > 0)) {
-		s->due = true; /* report what is missing */
-		w->counter[C_RX_REORDERED] += hold(w, s, m, req->packet);
+		const uint64_t before = (UINT64_C(1) << ahead) - 1;
+		const bool missing = (s->held_bits & before) != before; /* else they wait as well */
+
+		s->due |= missing; /* report it */
+		if (hold(w, s, m, req->packet))
+			w->counter[C_RX_REORDERED] += missing;
+		else
+			s->due = true;
 		return;
 	}
 
@@ -165,20 +224,97 @@ data_for_done(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *m,
 	else
 		same = req->packet < s->last && end <= s->text_end;
 	if (!same) {
-		refuse(w, m, req, peer, C_DROP_OVER, TOKD_R_ID_REUSED);
+		w->counter[C_DROP_OVER]++;
+		refuse_of(w, s, m, req, peer, TOKD_R_ID_REUSED);
 		return;
 	}
 	tokd_drop(w, m, C_DROP_OVER);
 	s->due = true;
 }
 
+static bool
+too_much_waits(const struct tokd_worker *w, const struct tokd_flow *f)
+{
+	const uint32_t room = tokd_held_room(w, f);
+
+	if (likely(!w->drr.shared))
+		return unlikely(f->state != TOKD_FLOW_IDLE && room == 0);
+	/* Half of the room is for texts that have begun. */
+	return unlikely(room < f->held || tokd_drr_delay(&w->drr, f) > w->delay_most);
+}
+
+/*
+ * A new text of a source of which too much waits is refused once: not accepted and left to time
+ * out. The packets behind the one that was refused do not begin it either. True: m was taken.
+ */
+static bool
+turn_away(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
+	const struct tokd_peer *peer, struct tokd_flow *f)
+{
+	const bool again = req->packet > 0 && f->t_retry != 0 && f->refused == req->stream_id;
+	uint64_t ticks;
+
+	if (unlikely(again)) {
+		tokd_drop(w, m, C_DROP_BACKLOG);
+		return true;
+	}
+	if (likely(!too_much_waits(w, f)))
+		return false;
+	ticks = tokd_drr_retry(&w->drr, f, w->t_burst, w->tsc_hz);
+	f->refused = req->stream_id;
+	w->counter[C_DROP_BACKLOG]++;
+	tokd_reply_busy(w, m, req, peer, (uint32_t)(ticks * 1000 / w->tsc_hz) + 1);
+	return true;
+}
+
+/* Rule 2. NULL: refused. */
+static struct tokd_stream *
+begin(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
+	const struct tokd_peer *peer, const struct tokd_stream_key *key,
+	const struct tokd_vocab *vocab)
+{
+	const bool scarce = tokd_streams_are_scarce(w->streams);
+	struct tokd_source *source;
+	enum tokd_reason why;
+	struct tokd_stream *s;
+
+	if (req->packet >= TOKD_WIRE_WINDOW) {
+		refuse(w, m, req, peer, C_DROP_UNKNOWN, TOKD_R_UNKNOWN);
+		return NULL;
+	}
+	if (unlikely(w->stopping != TOKD_RUN)) {
+		refuse(w, m, req, peer, C_DROP_SHUTDOWN, TOKD_R_SHUTDOWN);
+		return NULL;
+	}
+	if (unlikely(scarce) && !tokd_cookie_check(w, peer, req->cookie)) {
+		refuse(w, m, req, peer, C_DROP_VALIDATE, TOKD_R_VALIDATE);
+		return NULL;
+	}
+	source = tokd_source_of(w, &key->addr);
+	if (unlikely(scarce))
+		tokd_source_validate(w, source);
+	if (unlikely(turn_away(w, m, req, peer, &source->flow)))
+		return NULL;
+	s = tokd_stream_open(w, source, key, &peer->mac, vocab, req->flags, &why);
+	if (unlikely(s == NULL)) {
+		if (why == TOKD_R_BUSY)
+			tokd_reply_busy(w, m, req, peer, tokd_share_retry_ms(w, source));
+		else
+			refuse(w, m, req, peer, C_DROP_REPEAT, why);
+		return NULL;
+	}
+	s->peer = *peer;
+	s->validated = scarce;
+	return s;
+}
+
+/* `s`: the packet's stream, or NULL. */
 static void
-data(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
+data(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *m, const struct tokd_req *req,
 	const struct tokd_peer *peer, const struct tokd_stream_key *key,
 	const struct tokd_vocab *vocab)
 {
 	enum tokd_reason fault = data_fault(w, m, req);
-	struct tokd_stream *s = tokd_stream_find(w, key);
 	uint64_t before;
 
 	if (unlikely(fault != TOKD_R_NONE)) {
@@ -190,31 +326,19 @@ data(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
 		return;
 	}
 	if (s == NULL) {
-		/* Rule 2: only a packet of the first window begins a stream. */
-		if (req->packet >= TOKD_WIRE_WINDOW) {
-			refuse(w, m, req, peer, C_DROP_UNKNOWN, TOKD_R_UNKNOWN);
+		s = begin(w, m, req, peer, key, vocab);
+		if (s == NULL)
 			return;
-		}
-		if (unlikely(w->stopping != TOKD_RUN)) {
-			refuse(w, m, req, peer, C_DROP_SHUTDOWN, TOKD_R_SHUTDOWN);
-			return;
-		}
-		s = tokd_stream_open(w, key, vocab, req->flags);
-		if (unlikely(s == NULL)) {
-			refuse(w, m, req, peer, C_DROP_TABLE_FULL, TOKD_R_BUSY);
-			return;
-		}
 	}
-	s->peer = *peer;
-	s->again += (uint64_t)TOKD_AGAIN_FACTOR * rte_pktmbuf_pkt_len(m);
+	received(s, m, req);
 	tokd_stream_touch(w, s);
-	before = progress(s);
+	before = tokd_stream_progress(s);
 	switch (s->state) {
 	case TOKD_STREAM_OPEN:
 		tokd_stream_ids_ack(w, s, req->ids_ack);
 		data_for_open(w, s, m, req);
 		tokd_stream_touch(w, s); /* feeding may have flushed replies */
-		if (progress(s) != before)
+		if (tokd_stream_progress(s) != before)
 			tokd_stream_renew(w, s);
 		break;
 	case TOKD_STREAM_DONE:
@@ -232,14 +356,12 @@ data(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
 
 /* Rule 10: a POLL is always answered. It acknowledges ids, asks for ids, or asks for credit. */
 static void
-poll(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
-	const struct tokd_peer *peer, const struct tokd_stream_key *key)
+poll(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *m, const struct tokd_req *req,
+	const struct tokd_peer *peer)
 {
-	struct tokd_stream *s = tokd_stream_find(w, key);
-	uint32_t len = rte_pktmbuf_pkt_len(m);
 	uint64_t before;
 
-	if (unlikely(req->length != 0 || len != sizeof(*req))) {
+	if (unlikely(req->length != 0 || rte_pktmbuf_pkt_len(m) != sizeof(*req))) {
 		refuse(w, m, req, peer, C_DROP_LENGTH, TOKD_R_LENGTH);
 		return;
 	}
@@ -247,29 +369,28 @@ poll(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
 		refuse(w, m, req, peer, C_DROP_UNKNOWN, TOKD_R_UNKNOWN);
 		return;
 	}
-	s->peer = *peer;
-	s->again += (uint64_t)TOKD_AGAIN_FACTOR * len;
+	received(s, m, req);
 	s->due = true;
 	tokd_stream_touch(w, s);
-	before = progress(s);
+	before = tokd_stream_progress(s);
 	if (s->state != TOKD_STREAM_FAILED) {
 		tokd_stream_ids_ack(w, s, req->ids_ack);
 		s->flush |= req->ids_end > s->sent; /* or an earlier POLL of this burst */
 	}
 	if (s->state == TOKD_STREAM_OPEN) {
 		if (s->held_bits & 1)
-			tokd_stream_feed_held(w, s);
+			feed_again(w, s);
 		else if (s->backpressured)
 			tokd_stream_probe(w, s);
 		tokd_stream_touch(w, s);
 	}
-	if (s->state != TOKD_STREAM_OPEN || progress(s) != before)
+	if (s->state != TOKD_STREAM_OPEN || tokd_stream_progress(s) != before)
 		tokd_stream_renew(w, s);
 	if (s->state != TOKD_STREAM_FAILED && !tokd_reply_again(w, s, req->ids_ack, req->ids_end)) {
 		if (s->state == TOKD_STREAM_OPEN) {
 			tokd_stream_fail(w, s, TOKD_R_EXPIRED);
 		} else {
-			tokd_reply_refuse(w, m, req, peer, TOKD_R_EXPIRED);
+			refuse_of(w, s, m, req, peer, TOKD_R_EXPIRED);
 			s->due = false;
 			return;
 		}
@@ -295,6 +416,7 @@ tokd_stream_rx(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_peer
 {
 	const struct tokd_vocab *vocab;
 	struct tokd_stream_key key;
+	struct tokd_stream *s;
 	struct tokd_req req;
 
 	/* Rule 1: other protocols get no reply, so that nobody can make two services loop. */
@@ -323,8 +445,19 @@ tokd_stream_rx(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_peer
 		.vocab = vocab->checksum,
 		.port = peer->port,
 		.our_port = peer->our_port};
+	s = tokd_stream_find(w, &key, &peer->mac);
+	/* Rule 12: who reads the wire neither gets the ids, nor acknowledges them, nor ends it. */
+	if (s != NULL && unlikely(!rte_is_same_ether_addr(&s->peer.mac, &peer->mac))) {
+		const bool begun = s->next > 0 || s->state != TOKD_STREAM_OPEN;
+
+		if (begun && (req.type != TOKD_DATA || req.packet != 0)) {
+			refuse(w, m, &req, peer, C_DROP_MAC, TOKD_R_EXPIRED);
+			return;
+		}
+		s = NULL; /* nor does he keep the client from beginning its own */
+	}
 	if (req.type == TOKD_DATA)
-		data(w, m, &req, peer, &key, vocab);
+		data(w, s, m, &req, peer, &key, vocab);
 	else
-		poll(w, m, &req, peer, &key);
+		poll(w, s, m, &req, peer);
 }

@@ -1,31 +1,37 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Stream states and their lists. Streams move between lists; nothing is allocated. */
-#include <rte_jhash.h>
-
 #include "reply.h"
 #include "stream.h"
+#include "datapath/mix.h"
+#include "datapath/source/source_count.h"
 #include "datapath/token_ring_write.h"
 
-/* Streams in one bucket. By chance none has so many: someone knows the secret. */
+/* Streams in one bucket. More than chance gives: then someone knows the secret. */
 #define BUCKET_MAX 16
 
 static struct tokd_stream_bucket *
-bucket_of_key(const struct tokd_streams *t, const struct tokd_stream_key *key)
+bucket_of_key(const struct tokd_streams *t, unsigned __int128 key_sum)
 {
-	return &t->by_key[rte_jhash(key, sizeof(*key), t->key_secret) & t->key_mask];
+	return &t->by_key[tokd_sum_hash(key_sum) & t->key_mask];
 }
 
 struct tokd_stream *
-tokd_stream_find(struct tokd_worker *w, const struct tokd_stream_key *key)
+tokd_stream_find(
+	struct tokd_worker *w, const struct tokd_stream_key *key, const struct rte_ether_addr *mac)
 {
-	struct tokd_stream *s;
+	struct tokd_streams *t = w->streams;
+	struct tokd_stream *s, *other = NULL;
 
-	LIST_FOREACH(s, bucket_of_key(w->streams, key), keyed)
+	t->looked = tokd_key_sum(&t->names, key);
+	LIST_FOREACH(s, bucket_of_key(t, t->looked), keyed)
 	{
-		if (memcmp(&s->key, key, sizeof(*key)) == 0)
-			break;
+		if (memcmp(&s->key, key, sizeof(*key)) != 0)
+			continue;
+		if (likely(rte_is_same_ether_addr(&s->peer.mac, mac)))
+			return s;
+		other = s;
 	}
-	return s;
+	return other;
 }
 
 static bool
@@ -39,45 +45,46 @@ is_full(const struct tokd_stream_bucket *bucket)
 	return n == BUCKET_MAX;
 }
 
+/* The mean over the last 2^MEAN_SHIFT texts, about. */
+#define MEAN_SHIFT 6
+
 /* Bytes of a tokenizer stream that the first packet of a text writes: its state, a few of pos[]. */
 #define READY_BYTES 256
 /* Bytes of the next record. */
 #define READY_RECORD 1024
 
+static bool
+is_awaited(const struct tokd_stream *s)
+{
+	return s->state == TOKD_STREAM_DONE && (s->flags & TOKD_F_IDS) && s->ids_ack < s->total;
+}
+
 /* Add a finished stream to the end of its list. */
 static void
 add_finished(struct tokd_streams *t, struct tokd_stream *s)
 {
-	s->awaited =
-		s->state == TOKD_STREAM_DONE && (s->flags & TOKD_F_IDS) && s->ids_ack < s->total;
-	t->n_awaited += s->awaited;
-	TAILQ_INSERT_TAIL(s->awaited ? &t->awaited : &t->finished, s, link);
+	struct tokd_source *source = s->source;
+
+	s->awaited = is_awaited(s);
+	source->n_awaited += s->awaited;
+	TAILQ_INSERT_TAIL(s->awaited ? &source->awaited : &source->finished, s, of_source);
+	TAILQ_INSERT_TAIL(&t->finished, s, link);
 }
 
 static void
 remove_finished(struct tokd_streams *t, struct tokd_stream *s)
 {
-	TAILQ_REMOVE(s->awaited ? &t->awaited : &t->finished, s, link);
-	t->n_awaited -= s->awaited;
-}
+	struct tokd_source *source = s->source;
 
-/*
- * The finished stream to evict for a new one, or NULL: the oldest whose client has all its ids. If
- * a stream were evicted before, a retransmitted text would be in the token ring twice. But streams
- * that are never acknowledged get at most half the table.
- */
-static struct tokd_stream *
-find_evictable(const struct tokd_streams *t)
-{
-	struct tokd_stream *s = TAILQ_FIRST(&t->finished);
-
-	return s == NULL || t->n_awaited > t->n / 2 ? TAILQ_FIRST(&t->awaited) : s;
+	TAILQ_REMOVE(s->awaited ? &source->awaited : &source->finished, s, of_source);
+	source->n_awaited -= s->awaited;
+	TAILQ_REMOVE(&t->finished, s, link);
 }
 
 static struct tokd_stream_bucket *
 bucket_of_serial(const struct tokd_streams *t, uint64_t serial)
 {
-	return &t->by_serial[serial * t->serial_secret >> t->serial_shift];
+	return &t->by_serial[tokd_mix(serial * t->serial_secret) >> t->serial_shift];
 }
 
 struct tokd_stream *
@@ -108,18 +115,34 @@ tokd_stream_defer(struct tokd_worker *w, struct tokd_stream *s)
 	if (s->deferred)
 		return;
 	s->deferred = true;
-	TAILQ_INSERT_TAIL(&w->streams->deferred, s, later);
+	tokd_drr_wait(&w->drr, &s->source->flow);
+	TAILQ_INSERT_TAIL(&s->source->flow.queue, s, later);
 	w->counter[C_FEED_DEFERRED]++;
+}
+
+static void
+no_longer_wait(struct tokd_worker *w, struct tokd_stream *s)
+{
+	struct tokd_flow *f = &s->source->flow;
+
+	TAILQ_REMOVE(&f->queue, s, later);
+	s->deferred = false;
+	if (TAILQ_EMPTY(&f->queue) && f != w->drr.served)
+		tokd_drr_leave(&w->drr, f);
 }
 
 /* Afterwards it is in no list. */
 static void
-close_open(struct tokd_streams *t, struct tokd_stream *s)
+close_open(struct tokd_worker *w, struct tokd_stream *s)
 {
+	struct tokd_streams *t = w->streams;
+
+	w->counter[C_NAMES_FORGOTTEN] += tokd_names_add(&t->names, s->name, s->source, w->t_burst);
 	TAILQ_REMOVE(&t->open, s, link);
+	TAILQ_REMOVE(&s->source->open, s, of_source);
+	tokd_source_sub(w, s->source, TOKD_KIND_OPEN);
 	if (s->deferred)
-		TAILQ_REMOVE(&t->deferred, s, later);
-	s->deferred = false;
+		no_longer_wait(w, s);
 	if (s->known.le_prev != NULL)
 		LIST_REMOVE(s, known);
 	count(&t->n_open, -1);
@@ -134,26 +157,35 @@ tokd_stream_release(struct tokd_worker *w, struct tokd_stream *s)
 	LIST_REMOVE(s, keyed);
 	count(&t->n_used, -1);
 	remove_finished(t, s);
+	tokd_source_sub(w, s->source, TOKD_KIND_FINISHED);
+	tokd_source_drop(w, s->source);
 	s->state = TOKD_STREAM_FREE;
 	/* At the head: it is likely still in the cache. */
 	TAILQ_INSERT_HEAD(&t->free, s, link);
 }
 
 struct tokd_stream *
-tokd_stream_open(struct tokd_worker *w, const struct tokd_stream_key *key,
-	const struct tokd_vocab *vocab, uint16_t flags)
+tokd_stream_open(struct tokd_worker *w, struct tokd_source *source,
+	const struct tokd_stream_key *key, const struct rte_ether_addr *mac,
+	const struct tokd_vocab *vocab, uint16_t flags, enum tokd_reason *why)
 {
 	struct tokd_streams *t = w->streams;
-	struct tokd_stream_bucket *bucket = bucket_of_key(t, key);
+	const uint64_t name = tokd_name_of(&t->names, t->looked, mac);
+	struct tokd_stream_bucket *bucket = bucket_of_key(t, t->looked);
 	struct tokd_stream *s = TAILQ_FIRST(&t->free);
 
-	if (unlikely(atomic_load_explicit(&t->n_open, memory_order_relaxed) == t->n ||
-		     is_full(bucket)))
+	__builtin_prefetch(tokd_names_bucket(&t->names, name), 1);
+	*why = TOKD_R_BUSY;
+	if (unlikely(!tokd_share_admits(w, source)))
 		return NULL;
-	if (unlikely(s == NULL)) { /* not the first of this turn */
-		s = find_evictable(t);
-		if (s == NULL)
-			return NULL; /* all others wait for the ring, with their ABORT */
+	if (unlikely(s == NULL)) /* not the first of this turn */
+		s = tokd_share_evictable(w);
+	/* NULL: all others wait for the ring, with their ABORT. */
+	if (unlikely(s == NULL || is_full(bucket))) {
+		w->counter[C_DROP_TABLE_FULL]++;
+		return NULL;
+	}
+	if (unlikely(s->state != TOKD_STREAM_FREE)) {
 		/* It may owe a reply of this burst. */
 		if (s->touched)
 			tokd_reply_flush(w);
@@ -164,19 +196,32 @@ tokd_stream_open(struct tokd_worker *w, const struct tokd_stream_key *key,
 	/* Except the large arrays, which are written before they are read. */
 	memset(s, 0, offsetof(struct tokd_stream, held));
 	s->key = *key;
-	s->state = TOKD_STREAM_OPEN;
 	s->flags = flags & (TOKD_F_IDS | TOKD_F_STREAM);
 	/* Ids of 2 bytes are copies: not where replies need none. */
 	if (vocab->short_ids && w->zc.pool == NULL)
 		s->flags |= flags & TOKD_F_SHORT;
 	s->t_active = w->t_burst;
 	s->t_open = w->t_burst;
-	s->serial = w->ring.serial++;
 	s->last = TOKD_NO_PACKET;
 	tok_stream_init(&s->tok, vocab->tok, vocab->cache, tokd_tok_flags(w->opt));
 
+	/* Only now has the prefetch had its time. */
+	if (unlikely(tokd_names_have(&t->names, name))) {
+		TAILQ_INSERT_HEAD(&t->free, s, link);
+		*why = TOKD_R_EXPIRED;
+		return NULL;
+	}
+	tokd_share_evict(w);
+	s->state = TOKD_STREAM_OPEN;
+	s->name = name;
+	s->serial = w->ring.serial++;
+	s->source = source;
+	tokd_source_take(w, s->source);
+	tokd_source_add(w, s->source, TOKD_KIND_OPEN);
+
 	LIST_INSERT_HEAD(bucket, s, keyed);
 	TAILQ_INSERT_TAIL(&t->open, s, link);
+	TAILQ_INSERT_TAIL(&s->source->open, s, of_source);
 	if (w->sink != NULL)
 		LIST_INSERT_HEAD(bucket_of_serial(t, s->serial), s, known);
 	count(&t->n_open, 1);
@@ -192,7 +237,7 @@ tokd_stream_make_ready(struct tokd_worker *w)
 	struct tokd_stream *s = TAILQ_FIRST(&t->free);
 
 	if (s == NULL) {
-		s = find_evictable(t);
+		s = tokd_share_evictable(w);
 		if (s == NULL)
 			return;
 		tokd_stream_release(w, s);
@@ -212,8 +257,10 @@ tokd_stream_done(struct tokd_worker *w, struct tokd_stream *s)
 	struct tokd_streams *t = w->streams;
 
 	s->state = TOKD_STREAM_DONE;
-	close_open(t, s);
+	t->mean_open += ((w->t_burst - s->t_open) >> MEAN_SHIFT) - (t->mean_open >> MEAN_SHIFT);
+	close_open(w, s);
 	add_finished(t, s);
+	tokd_source_add(w, s->source, TOKD_KIND_FINISHED);
 	w->counter[C_STREAMS_DONE]++;
 }
 
@@ -243,6 +290,7 @@ tokd_stream_abort(struct tokd_worker *w, struct tokd_stream *s)
 	/* It may be evicted now; it stays to answer its client. */
 	TAILQ_REMOVE(&w->streams->aborting, s, link);
 	add_finished(w->streams, s);
+	tokd_source_add(w, s->source, TOKD_KIND_FINISHED);
 	s->aborting = false;
 	s->t_active = w->t_burst;
 	return true;
@@ -251,23 +299,21 @@ tokd_stream_abort(struct tokd_worker *w, struct tokd_stream *s)
 void
 tokd_stream_fail(struct tokd_worker *w, struct tokd_stream *s, enum tokd_reason reason)
 {
-	struct tokd_streams *t = w->streams;
-
 	while (s->held_bits != 0) {
 		uint32_t i = (uint32_t)__builtin_ctzll(s->held_bits);
-		struct rte_mbuf *m = s->held[(s->next + i) % TOKD_WIRE_WINDOW].m;
 
 		s->held_bits &= s->held_bits - 1;
-		w->n_held -= m->nb_segs;
-		rte_pktmbuf_free(m);
+		tokd_held_free(w, s, s->held[(s->next + i) % TOKD_WIRE_WINDOW].m);
 	}
 	tokd_spill_forget(w, s);
+	if (reason == TOKD_R_TIMEOUT || reason == TOKD_R_SHARE)
+		tokd_share_died(w, s->source);
 	s->state = TOKD_STREAM_FAILED;
 	s->reason = (uint8_t)reason;
 	s->due = true;
 	s->aborting = true;
-	close_open(t, s);
-	TAILQ_INSERT_TAIL(&t->aborting, s, link);
+	close_open(w, s);
+	TAILQ_INSERT_TAIL(&w->streams->aborting, s, link);
 	w->counter[C_STREAMS_FAILED]++;
 	tokd_stream_abort(w, s); /* ring full: housekeeping tries again */
 }
@@ -279,11 +325,23 @@ tokd_stream_renew(struct tokd_worker *w, struct tokd_stream *s)
 
 	if (s->aborting)
 		return; /* in neither list */
-	s->t_active = w->t_burst;
 	if (s->state == TOKD_STREAM_OPEN) {
+		if (tokd_share_is_slow(w, s)) {
+			w->counter[C_PROGRESS_SLOW]++;
+			return;
+		}
+		s->t_active = w->t_burst;
+		if (TAILQ_NEXT(s, link) == NULL)
+			return;
 		TAILQ_REMOVE(&t->open, s, link);
 		TAILQ_INSERT_TAIL(&t->open, s, link);
+		TAILQ_REMOVE(&s->source->open, s, of_source);
+		TAILQ_INSERT_TAIL(&s->source->open, s, of_source);
+		tokd_source_touch(w, s->source);
 	} else {
+		s->t_active = w->t_burst;
+		if (TAILQ_NEXT(s, link) == NULL && s->awaited == is_awaited(s))
+			return;
 		remove_finished(t, s);
 		add_finished(t, s);
 	}

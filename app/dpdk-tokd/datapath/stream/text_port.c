@@ -12,6 +12,7 @@
 /* Bytes of one answer; a longer one continues in the next datagram, with a whole id. */
 #define ANSWER_BYTES (sizeof(struct tokd_rep) + TOKD_WIRE_PAYLOAD)
 #define DECIMAL_MAX 10 /* digits of an id */
+#define HEADERS 28     /* of a datagram: IPv4 and UDP */
 
 static void
 answer_line(struct tokd_worker *w, const struct tokd_peer *peer, const char *line, uint16_t bytes)
@@ -24,6 +25,19 @@ answer_line(struct tokd_worker *w, const struct tokd_peer *peer, const char *lin
 	}
 	memcpy(rte_pktmbuf_append(m, bytes), line, bytes);
 	tokd_net_send(w, m, peer);
+}
+
+/*
+ * May a text of `received` bytes be answered by `n` datagrams of `bytes` in all? Its sender cannot
+ * return a cookie: nobody here is ever validated. Headers count, or short texts would get no answer.
+ */
+static bool
+is_within_limit(struct tokd_worker *w, uint32_t received, uint64_t bytes, uint64_t n)
+{
+	if (bytes + n * HEADERS <= TOKD_UNVALIDATED_FACTOR * ((uint64_t)received + HEADERS))
+		return true;
+	w->counter[C_REPLY_LIMITED]++;
+	return false;
 }
 
 static uint16_t
@@ -51,28 +65,35 @@ put_text(char *to, const char *text)
 }
 
 static void
-answer_error(struct tokd_worker *w, const struct tokd_peer *peer, const char *error)
+answer_error(
+	struct tokd_worker *w, const struct tokd_peer *peer, const char *error, uint32_t received)
 {
 	char line[256];
 	uint16_t used = put_text(line, "error: ");
 
 	used += put_text(line + used, error);
 	line[used++] = '\n';
-	answer_line(w, peer, line, used);
+	if (is_within_limit(w, received, used, 1))
+		answer_line(w, peer, line, used);
 }
 
 void
-tokd_text_refuse(struct tokd_worker *w, const struct tokd_peer *peer, enum tokd_reason reason)
+tokd_text_refuse(struct tokd_worker *w, const struct tokd_peer *peer, enum tokd_reason reason,
+	uint32_t received)
 {
 	static const char *const why[TOKD_R_MAX] = {
-		[TOKD_R_BUSY] = "too many texts at once, or the token ring is full: send it again",
+		[TOKD_R_BUSY] = "too many texts at once: send it again",
 		[TOKD_R_UTF8] = "not UTF-8, and dpdk-tokd runs with --strict-utf8",
 		[TOKD_R_EXPIRED] = "the ids are no longer available: send the text again",
 		[TOKD_R_SHUTDOWN] = "dpdk-tokd is shutting down",
+		[TOKD_R_SHARE] = "too many texts of one source at once: send it again later",
 		[TOKD_R_SINK] = "the GPU could not embed the ids: see dpdk-tokd's log",
+		[TOKD_R_VALIDATE] = "too many texts at once: send it again, or use tokd-client",
+		[TOKD_R_RING] = "the token ring is full: send the text again", /* fits 5 bytes */
 	};
 
-	answer_error(w, peer, why[reason] != NULL ? why[reason] : "dpdk-tokd refused the text");
+	answer_error(w, peer, why[reason] != NULL ? why[reason] : "dpdk-tokd refused the text",
+		received);
 }
 
 static void
@@ -85,7 +106,32 @@ answer_too_long(struct tokd_worker *w, const struct tokd_peer *peer, uint32_t by
 	used += put_text(line + used, " bytes, at most ");
 	used += put_decimal(line + used, w->opt->max_text);
 	used += put_text(line + used, " by --max-text: shorten it, or raise the option\n");
-	answer_line(w, peer, line, used);
+	if (is_within_limit(w, bytes, used, 1))
+		answer_line(w, peer, line, used);
+}
+
+/* Bytes of the ids in decimal, each with what follows it. */
+static uint64_t
+bytes_of_ids(const struct tokd_worker *w, const struct tokd_stream *s)
+{
+	uint32_t ids[TOKD_REPLY_IDS], n;
+	char digits[DECIMAL_MAX];
+	uint64_t bytes = s->total;
+
+	for (uint32_t first = 0; first < s->total; first += n) {
+		n = RTE_MIN(s->total - first, (uint32_t)TOKD_REPLY_IDS);
+		tokd_reply_ids_copy(w, s, first, n, ids);
+		for (uint32_t i = 0; i < n; i++)
+			bytes += put_decimal(digits, ids[i]);
+	}
+	return bytes;
+}
+
+/* Bytes of the text: its only packet had a header that the sender did not send. */
+static uint32_t
+received(const struct tokd_stream *s)
+{
+	return (uint32_t)(s->received - sizeof(struct tokd_req));
 }
 
 /* Ids separated by blanks, then a line feed, in as few datagrams as possible. */
@@ -117,26 +163,28 @@ static void
 answer_failed(struct tokd_worker *w, const struct tokd_stream *s)
 {
 	if (s->error == TOK_ERROR_NONE) {
-		tokd_text_refuse(w, &s->peer, s->reason);
+		tokd_text_refuse(w, &s->peer, s->reason, received(s));
 		return;
 	}
 	w->counter[C_DROP_TEXT]++;
 	if (s->error == TOK_ERROR_UTF8)
-		tokd_text_refuse(w, &s->peer, TOKD_R_UTF8);
+		tokd_text_refuse(w, &s->peer, TOKD_R_UTF8, received(s));
 	else
-		answer_error(w, &s->peer, tok_error_code_text(s->error));
+		answer_error(w, &s->peer, tok_error_code_text(s->error), received(s));
 }
 
 void
 tokd_text_reply(struct tokd_worker *w, struct tokd_stream *s)
 {
+	uint64_t bytes;
+
 	if (!s->due || s->deferred)
 		return;
 	s->due = false;
 	if (s->state == TOKD_STREAM_OPEN) /* nobody sends its packet again */
-		tokd_stream_fail(w, s, TOKD_R_BUSY);
+		tokd_stream_fail(w, s, s->backpressured ? TOKD_R_RING : TOKD_R_BUSY);
 	if (s->state == TOKD_STREAM_DONE && !tokd_reply_ids_available(w, s, 0, s->total)) {
-		tokd_text_refuse(w, &s->peer, TOKD_R_EXPIRED);
+		tokd_text_refuse(w, &s->peer, TOKD_R_EXPIRED, received(s));
 		return;
 	}
 	if (s->state == TOKD_STREAM_FAILED) {
@@ -144,7 +192,13 @@ tokd_text_reply(struct tokd_worker *w, struct tokd_stream *s)
 		return;
 	}
 	w->counter[C_TEXT_PORT]++;
-	answer_ids(w, s);
+	bytes = bytes_of_ids(w, s);
+	if (likely(is_within_limit(
+		    w, received(s), bytes, bytes / (ANSWER_BYTES - DECIMAL_MAX) + 1)))
+		answer_ids(w, s);
+	else
+		answer_error(w, &s->peer, "answer above 3 bytes a byte received: use tokd-client",
+			received(s));
 	s->sent = s->total;
 	tokd_stream_ids_ack(w, s, s->total);
 	tokd_stream_renew(w, s);
@@ -179,6 +233,7 @@ tokd_text_rx(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_peer *
 	}
 	/* Nobody sends it again: it does not wait for a full ring in the table of streams. */
 	if (unlikely(tokd_ring_reserve(&w->ring, first_piece(w, bytes)) == TOKD_RING_FULL)) {
+		tokd_text_refuse(w, peer, TOKD_R_RING, bytes);
 		tokd_drop(w, m, C_DROP_RING_FULL);
 		return;
 	}

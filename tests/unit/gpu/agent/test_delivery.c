@@ -365,3 +365,42 @@ FIXTURE_TEST(a_device_that_does_not_say_what_was_taken_is_broken)
 	assert_true(f->producers.broken);
 	assert_int_equal(f->producers.producer[0].state, TOKG_PRODUCER_ENDING);
 }
+
+/* A worker that connects again has shed texts: of what its last connection left only others come.
+ */
+FIXTURE_TEST(what_was_shed_is_told_and_not_handed_out)
+{
+	struct fixture *f = *state;
+	struct tokg_hello h = hello(0);
+	const struct tokg_embedding *e = f->delivery.entry;
+	struct tokg_error err;
+	uint32_t producer;
+
+	granted(f, 0, 1);
+	tell(f, 0, 1);
+	turn(f);
+	assert_int_equal(f->delivery.head, 1);
+	h.shed_below = 150;
+	assert_int_equal(tokg_producers_grant(&f->producers, &h, 2, f->now, &producer, &err), 1);
+	assert_int_not_equal(producer, 0);
+	turn(f);
+	assert_int_equal(f->delivery.head, 2);
+	assert_int_equal(e[1].status, TOKG_SHED);
+	assert_int_equal(e[1].request, 149);
+	assert_int_equal(e[1].instance, e[0].instance);
+	assert_int_equal(e[1].worker, 0);
+	assert_int_equal(e[1].flags, TOKG_ABORT);
+	assert_int_equal(e[1].tokens, 0);
+	tell(f, 1, 1); /* text 101 */
+	tell(f, 2, 1); /* text 201 */
+	turn(f);
+	assert_int_equal(f->delivery.head, 3);
+	assert_int_equal(e[2].request, 201);
+	assert_int_equal(f->producers.producer[0].postings.filled, 3);
+	/* And again to who attaches. */
+	tokg_delivery_tell_shed(&f->delivery);
+	turn(f);
+	assert_int_equal(f->delivery.head, 4);
+	assert_int_equal(e[3].status, TOKG_SHED);
+	assert_int_equal(f->delivery.counts.status[TOKG_SHED], 2);
+}

@@ -235,6 +235,7 @@ world_renew(struct world *w, uint64_t tickets)
 		.back = &w->copy.back,
 		.done = w->copy.done,
 		.n_reads = w->t.n_reads,
+		.shed_below = w->sink != NULL ? tokg_sink_shed_below(w->sink) : 0,
 	};
 }
 
@@ -312,6 +313,15 @@ world_free(struct world *w)
 	free(w->text);
 	free(w->ring);
 	free(w);
+}
+
+void
+shed(struct world *w)
+{
+	w->shed_below = w->n_texts;
+	tokg_sink_shed(w->sink, w->head, w->n_records, w->shed_below);
+	check_passed(w);
+	assert_int_equal(w->tail, w->head);
 }
 
 bool

@@ -72,6 +72,8 @@ struct world {
 	uint64_t mask, head, tail;
 	struct text *text;
 	uint32_t n_texts, texts_room;
+	uint64_t n_records;
+	uint32_t shed_below; /* texts: what was not embedded never is */
 	/* the GPU ring, this producer's */
 	struct tokg_hdr hdr[SLOTS_MOST];
 	uint8_t payload[SLOTS_MOST][SLOT_BYTES];
@@ -116,6 +118,8 @@ struct world *world_make(uint32_t slots, uint64_t ring_bytes, uint64_t out_bytes
 void world_free(struct world *w);
 /* The agent has died; here is another: new memory, a new epoch. The sink is not told. */
 void world_renew(struct world *w, uint64_t tickets);
+/* Without a transport: all that the sink has not finished is passed over. */
+void shed(struct world *w);
 /* One turn of the sink, then whatever the cursor has passed is checked and overwritten. */
 bool turn(struct world *w, bool idle);
 /* Deliver at most so many posts of those that were flushed; without the last one's header. */

@@ -501,3 +501,68 @@ TEST(producer_slots_that_are_not_new_are_refused)
 	assert_non_null(strstr(err.text, "connection lost during set-up"));
 	world_free(w);
 }
+
+/* Texts that have begun are shed whole: what was embedded of one before stays its beginning. */
+TEST(what_is_shed_is_shed_whole_and_counted)
+{
+	struct world *w = small_world(0);
+	struct tokg_error err = {""};
+	uint32_t half, whole;
+
+	one(w, IDS);
+	settle_all(w);
+	half = new_text(w, vocabs[0], 30);
+	assert_true(publish(w, half, 10, 0));
+	settle_all(w);
+	for (uint32_t i = 0; i < SLOTS + 2; i++)
+		one(w, IDS);
+	assert_true(publish(w, half, 10, 0));
+	turns(w, 2); /* all slots are posted, and no more fits */
+	tokg_sink_give_up(w->sink);
+	assert_false(turn(w, true));
+	assert_int_equal(tokg_sink_recover(w->sink, &err), -1);
+	assert_non_null(strstr(err.text, "keeps the token ring full"));
+	assert_int_equal(count_of(w, TOKG_C_SHED), 0);
+	shed(w);
+	assert_int_equal(cursor_of(w), w->head);
+	assert_int_equal(count_of(w, TOKG_C_SHED), SLOTS + 3);
+	/* The rest of a text that is shed, between others, before there is an agent and after. */
+	assert_true(publish(w, half, 5, 0));
+	whole = one(w, 10);
+	world_renew(w, 0);
+	assert_true(tokg_sink_attach(w->sink, &w->t, &err));
+	assert_true(publish(w, half, 5, TOKD_REC_LAST));
+	one(w, 10);
+	settle_all(w);
+	assert_int_equal(count_of(w, TOKG_C_SHED), SLOTS + 5);
+	assert_null(w->text[whole].seen); /* all of it was embedded */
+	assert_int_equal(w->n_failed, 0);
+	world_free(w);
+}
+
+/* While it connects, more is shed than the agent was told. */
+TEST(what_the_agent_does_not_know_to_be_shed_is_told_to_it_first)
+{
+	struct world *w = small_world(0);
+	struct tokg_error err = {""};
+
+	one(w, IDS);
+	turns(w, 1);
+	tokg_sink_give_up(w->sink);
+	assert_int_equal(tokg_sink_recover(w->sink, &err), -1);
+	world_renew(w, 0);
+	shed(w);
+	one(w, IDS);
+	assert_true(tokg_sink_attach(w->sink, &w->t, &err));
+	assert_false(turn(w, true));
+	assert_int_equal(tokg_sink_recover(w->sink, &err), -1);
+	assert_int_equal(w->n_queued, 0);
+	world_renew(w, 0);
+	shed(w); /* again, and of nothing told twice */
+	world_renew(w, 0);
+	assert_true(tokg_sink_attach(w->sink, &w->t, &err));
+	one(w, IDS);
+	settle_all(w);
+	assert_int_equal(count_of(w, TOKG_C_SHED), 2);
+	world_free(w);
+}

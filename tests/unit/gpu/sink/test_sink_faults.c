@@ -114,6 +114,8 @@ recover(struct world *w, bool may_die)
 	}
 	assert_true(rc < 0);
 	assert_true(tokg_sink_recover(w->sink, &err) < 0);
+	if (below(2) == 0)
+		shed(w);
 	world_renew(w, below(2) == 0 ? 0 : below(1u << 30));
 	if (!tokg_sink_attach(w->sink, &w->t, &err))
 		fail_msg("%s", err.text);

@@ -4,6 +4,7 @@
 
 #include <rte_malloc.h>
 
+#include "name_table.h"
 #include "log.h"
 #include "stream_table.h"
 
@@ -18,7 +19,7 @@ buckets_create(struct tokd_streams *t, int node)
 	const uint32_t n = rte_align32pow2(BUCKETS_EACH * t->n);
 
 	if (getrandom(&t->serial_secret, sizeof(t->serial_secret), 0) != sizeof(t->serial_secret) ||
-		getrandom(&t->key_secret, sizeof(t->key_secret), 0) != sizeof(t->key_secret))
+		getrandom(t->cookie_key, sizeof(t->cookie_key), 0) != sizeof(t->cookie_key))
 		return -1;
 	t->serial_secret |= 1;
 	t->serial_shift = 64 - rte_log2_u32(n);
@@ -42,9 +43,7 @@ tokd_streams_create(
 	TAILQ_INIT(&t->free);
 	TAILQ_INIT(&t->open);
 	TAILQ_INIT(&t->aborting);
-	TAILQ_INIT(&t->awaited);
 	TAILQ_INIT(&t->finished);
-	TAILQ_INIT(&t->deferred);
 	t->open_ticks = open_ticks;
 	t->finished_ticks = finished_ticks;
 	t->n = n;
@@ -71,6 +70,7 @@ tokd_streams_free(struct tokd_streams *t)
 {
 	if (t == NULL)
 		return;
+	tokd_names_free(&t->names);
 	rte_free(t->by_key);
 	rte_free(t->by_serial);
 	rte_free(t->stream);

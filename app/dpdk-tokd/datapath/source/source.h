@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sources: who sends. A source is an IPv4 address, or the /64 of an IPv6 address, whose holder has
+ * all addresses in it (RFC 6177 2). What streams share, sources share equally.
+ *
+ * There are more sources than streams, so every stream finds one. A source without streams is idle:
+ * it is known until its place is needed, the longest idle first.
+ */
+#pragma once
+
+#include <sys/queue.h>
+
+#include <rte_common.h>
+
+#include "datapath/net_addr.h"
+#include "datapath/drr.h"
+
+struct tokd_worker;
+TAILQ_HEAD(tokd_source_list, tokd_source);
+STAILQ_HEAD(tokd_source_queue, tokd_source);
+LIST_HEAD(tokd_source_bucket, tokd_source);
+
+/* What sources are ranked by: how many streams of a kind each has. */
+enum tokd_kind { TOKD_KIND_OPEN, TOKD_KIND_FINISHED, TOKD_KINDS };
+
+struct tokd_source {
+	struct tokd_flow flow; /* what it may take, and what of it waits */
+	struct tokd_addr addr; /* of IPv6 the first half */
+	uint32_t n_streams;    /* not FREE; 0: in a list of idle ones */
+	uint32_t n[TOKD_KINDS];
+	uint32_t names, names_since;  /* texts that ended, since then: done_names.h */
+	bool validated;		      /* it has shown that it receives what is sent to it */
+	uint32_t n_awaited;	      /* of the finished */
+	uint64_t debt_end;	      /* TSC: the texts that it let die are paid for */
+	struct tokd_stream_list open; /* the one with the least recent progress first */
+	struct tokd_stream_list finished, awaited; /* as in struct tokd_streams; oldest first */
+	bool touched;				   /* its ranks may be wrong */
+	STAILQ_ENTRY(tokd_source) link;		   /* while touched */
+	uint32_t ranked[TOKD_KINDS];		   /* where it stands; 0: nowhere */
+	TAILQ_ENTRY(tokd_source) rank[TOKD_KINDS]; /* among those with as many streams */
+	TAILQ_ENTRY(tokd_source) idle;
+	LIST_ENTRY(tokd_source) keyed; /* in a bucket of by_addr; le_prev NULL: not in use yet */
+} __rte_cache_aligned;
+
+/* Sources by number of streams of a kind: the greediest is found at once. */
+struct tokd_rank {
+	struct tokd_source_list *with; /* by number; those longest without progress first */
+	uint32_t most;		       /* 0: nobody has any */
+};
+
+struct tokd_sources {
+	/* Hashed with a secret: anybody can forge addresses. */
+	struct tokd_source_bucket *by_addr;
+	uint64_t secret[2];
+	uint32_t shift;
+	/* By `validated`: those that are not lose their place, and their streams, first. */
+	struct tokd_source_list idle[2];
+	struct tokd_rank rank[2][TOKD_KINDS];
+	struct tokd_source_queue touched;
+	uint32_t n;
+	struct tokd_source *source;
+};
+
+/* The source of an address; NULL: unknown. */
+struct tokd_source *tokd_source_find(const struct tokd_worker *w, const struct tokd_addr *addr);
+/* The same, made if it is unknown: never NULL. It may be idle, and is kept by the next call only if
+ * it gets a stream first. */
+struct tokd_source *tokd_source_of(struct tokd_worker *w, const struct tokd_addr *addr);
+/* Marks it validated. */
+void tokd_source_validate(struct tokd_worker *w, struct tokd_source *s);
+/* The source with the most streams of a kind, one that is not validated before all others. NULL:
+ * there are no such streams. */
+struct tokd_source *tokd_source_greediest(struct tokd_worker *w, enum tokd_kind kind);

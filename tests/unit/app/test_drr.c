@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Whose text is fed next: order, charge, what is held, what is refused. */
+#include "fixture.h"
+
+#define TICKS 16000 /* of a turn: slices of 2000, quanta of 1000 */
+#define SMALL RTE_IPV4(10, 0, 0, 77)
+
+static struct tokd_drr drr;
+
+static void
+begin_shared(void)
+{
+	tokd_drr_init(&drr);
+	drr.t_other = 100;
+	tokd_drr_turn(&drr, TICKS, 101, 10);
+	assert_true(drr.shared);
+}
+
+/* It is served once, for `ticks`. */
+static struct tokd_flow *
+serve(uint64_t ticks)
+{
+	struct tokd_flow *f = tokd_drr_next(&drr);
+
+	if (f != NULL)
+		tokd_drr_charge(&drr, f, ticks, 101);
+	return f;
+}
+
+TEST(drr_sources_get_the_same_time_whatever_a_piece_costs)
+{
+	static const uint64_t cost[] = {10, 700, 5000};
+	struct tokd_flow flow[RTE_DIM(cost)] = {0};
+	uint64_t took[RTE_DIM(cost)] = {0}, least = UINT64_MAX, most = 0;
+
+	begin_shared();
+	for (uint32_t i = 0; i < RTE_DIM(cost); i++)
+		tokd_drr_wait(&drr, &flow[i]);
+	for (uint32_t n = 0; n < 100000; n++) {
+		const uint64_t i = (uint64_t)(tokd_drr_next(&drr) - flow);
+
+		tokd_drr_charge(&drr, &flow[i], cost[i], 101);
+		took[i] += cost[i];
+	}
+	for (uint32_t i = 0; i < RTE_DIM(cost); i++) {
+		least = RTE_MIN(least, took[i]);
+		most = RTE_MAX(most, took[i]);
+		tokd_drr_leave(&drr, &flow[i]);
+	}
+	assert_true(least > 100000);
+	assert_in_range(most - least, 0, TOKD_DRR_KEPT * 1000 + 5000);
+	assert_null(tokd_drr_next(&drr));
+}
+
+TEST(drr_a_source_that_is_alone_gets_all_the_time)
+{
+	struct tokd_flow flow = {0};
+
+	tokd_drr_init(&drr);
+	tokd_drr_turn(&drr, TICKS, 1000000, 10);
+	assert_int_equal(drr.slice, TICKS);
+	tokd_drr_refresh(&drr, &flow);
+	tokd_drr_charge(&drr, &flow, 100 * TICKS, 1000000);
+	assert_false(tokd_drr_may_take(&drr, &flow));
+	tokd_drr_wait(&drr, &flow);
+	for (uint32_t i = 0; i < 100; i++)
+		assert_ptr_equal(serve(TICKS), &flow);
+}
+
+TEST(drr_who_took_little_is_served_before_who_took_much)
+{
+	struct tokd_flow heavy[4] = {0}, light = {0};
+
+	begin_shared();
+	for (uint32_t i = 0; i < RTE_DIM(heavy); i++) {
+		tokd_drr_wait(&drr, &heavy[i]);
+		assert_ptr_equal(serve(10000), &heavy[i]);
+	}
+	assert_ptr_equal(tokd_drr_next(&drr), &heavy[0]);
+	assert_true(tokd_drr_may_take(&drr, &light)); /* at once: it does not wait */
+	tokd_drr_charge(&drr, &light, 100, 101);
+	tokd_drr_wait(&drr, &light);
+	assert_ptr_equal(serve(100), &light);
+	assert_ptr_equal(serve(10000), &light);
+	assert_ptr_equal(serve(1), &heavy[0]); /* now it has taken much, too */
+	tokd_drr_leave(&drr, &light);
+	assert_false(tokd_drr_may_take(&drr, &light));
+	drr.round += 1000; /* and has been quiet for long */
+	assert_true(tokd_drr_may_take(&drr, &light));
+	assert_int_equal(light.credit, TOKD_DRR_KEPT * drr.quantum);
+}
+
+TEST(drr_a_pause_of_the_machine_is_not_owed_for_long)
+{
+	struct tokd_flow flow[2] = {0};
+
+	begin_shared();
+	for (uint32_t i = 0; i < RTE_DIM(flow); i++) {
+		tokd_drr_wait(&drr, &flow[i]);
+		tokd_drr_charge(&drr, &flow[i], UINT64_C(1) << 40, 101);
+		assert_int_equal(flow[i].credit, -(int64_t)TOKD_DRR_FORGIVEN * drr.quantum);
+	}
+	tokd_drr_leave(&drr, &flow[0]);
+	drr.round += TOKD_DRR_FORGIVEN + 1;
+	tokd_drr_leave(&drr, &flow[1]);
+	assert_true(tokd_drr_may_take(&drr, &flow[0]));
+}
+
+/* ---- the worker ---- */
+
+static uint8_t text[40 * 1400];
+
+/* Two sources are at work: the default one, and SMALL. */
+static void
+share(void)
+{
+	fx->w.drr.t_other = rte_rdtsc();
+	fx->w.tsc_hz = UINT64_MAX / 2; /* and this is not forgotten */
+	fx->w.drr.shared = true;
+}
+
+static void
+put_text(uint32_t ip, uint64_t stream, uint32_t n)
+{
+	for (uint32_t i = 0; i < text_packets(n, 1400); i++) {
+		struct request r = text_packet(stream, text, n, 1400, 0, i);
+
+		r.ip = ip;
+		send_request(&r);
+	}
+}
+
+static bool
+is_done(uint64_t stream)
+{
+	struct reply r;
+	bool done = false;
+
+	while (next_reply(&r))
+		done |= r.rep.stream_id == stream && r.rep.flags & TOKD_F_DONE;
+	return done;
+}
+
+FIXTURE_TEST(drr_a_small_source_is_answered_in_its_turn)
+{
+	fx->w.feed_ticks = 1; /* a piece a turn */
+	make_text(text, sizeof(text), 1);
+	put_text(0, 1, sizeof(text));
+	tokd_worker_turn(&fx->w);
+	for (uint32_t i = 2; i < 10; i++) {
+		put_text(SMALL, i, 5);
+		tokd_worker_turn(&fx->w);
+		tokd_worker_turn(&fx->w);
+		assert_true(is_done(i));
+	}
+	assert_true(tokd_drr_waits(&fx->w.drr)); /* the long text */
+	run();
+	expect_text(1, text, sizeof(text));
+	expect_count(C_DROP_HELD, 0);
+}
+
+FIXTURE_TEST(drr_a_source_never_holds_what_is_left_for_others)
+{
+	struct request r;
+
+	fx->w.held_max = 12;
+	share();
+	for (uint32_t i = 0; i < 2; i++) {
+		for (uint32_t packet = 1; packet < 12; packet++) {
+			r = data_request(1, packet, packet, "x", 1, 0);
+			r.ip = i == 0 ? 0 : SMALL;
+			send_request(&r);
+		}
+		tokd_worker_turn(&fx->w);
+		assert_int_equal(fx->w.n_held, i == 0 ? 4 : 7); /* a third; of the rest, the same */
+	}
+	expect_count(C_DROP_HELD, 22 - 7);
+	for (uint32_t i = 0; i < 2; i++) { /* what they wait for is fed */
+		r = data_request(1, 0, 0, "x", 1, 0);
+		r.ip = i == 0 ? 0 : SMALL;
+		send_request(&r);
+	}
+	tokd_worker_turn(&fx->w);
+	assert_int_equal(fx->w.n_held, 0);
+	drain();
+}
+
+FIXTURE_TEST(drr_a_source_with_too_much_waiting_is_told_when_to_try_again)
+{
+	struct reply rep;
+
+	share();
+	fx->w.feed_ticks = 1;
+	fx->w.delay_most = 1;
+	make_text(text, sizeof(text), 1);
+	put_text(0, 1, 20 * 1400);
+	for (uint32_t i = 0; i < 3; i++)
+		tokd_worker_turn(&fx->w);
+	drain();
+	put_text(0, 2, 5);
+	put_text(SMALL, 3, 5);
+	tokd_worker_turn(&fx->w);
+	while (next_reply(&rep)) {
+		if (rep.rep.stream_id != 2)
+			continue;
+		assert_int_equal(rep.rep.reason, TOKD_R_BUSY);
+		assert_in_range(rep.rep.retry_ms, 1, 1000);
+	}
+	expect_count(C_DROP_BACKLOG, 1);
+	run();
+	expect_text(3, text, 5);
+	expect_count(C_STREAMS_DONE, 2);
+}
+
+FIXTURE_TEST(drr_who_asks_for_a_packet_that_waits_is_told_to_wait)
+{
+	struct request r;
+	struct reply rep;
+
+	fx->w.feed_ticks = 0;
+	make_text(text, sizeof(text), 1);
+	r = text_packet(1, text, 100, 1400, 0, 0);
+	for (uint32_t i = 0; i < 2; i++) {
+		send_request(&r);
+		tokd_worker_turn(&fx->w);
+	}
+	rep = expect_reply();
+	assert_int_equal(rep.rep.ack, 0);
+	assert_int_equal(rep.rep.credit, 0);
+	fx->w.feed_ticks = UINT64_MAX;
+	tokd_worker_turn(&fx->w);
+	rep = expect_reply();
+	assert_true(rep.rep.flags & TOKD_F_DONE);
+	expect_text(1, text, 100);
+}

@@ -17,7 +17,7 @@
 #define CLI_READ_BYTES 65536u /* per read of standard input */
 
 extern const struct opt_program tok_encode_command, tok_decode_command, tok_train_command;
-extern const struct opt_program tok_bench_command;
+extern const struct opt_program tok_bench_command, tok_block_keys_command;
 extern const struct opt_program tok_info_command, tok_check_command, tok_compile_command;
 
 /* clang-format off */

@@ -87,6 +87,7 @@ static const struct opt_program *const commands[] = {
 	&tok_compile_command,
 	&tok_train_command,
 	&tok_bench_command,
+	&tok_block_keys_command,
 	NULL,
 };
 

@@ -18,6 +18,7 @@ def local(texts: list[str]) -> None:
     ids = tok.encode(texts[0], add_special_tokens=False)
     assert_type(ids, Ids)
     ids, offsets = tok.encode(texts[0], return_offsets=True)
+    assert_type(ids, Ids)
     assert_type(offsets, npt.NDArray[np.uint64])
     batch = tok.encode_batch(texts)
     assert_type(batch, dpdk_tokd.Batch)

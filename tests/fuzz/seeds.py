@@ -542,6 +542,20 @@ def compiled() -> list[bytes]:
     return seeds
 
 
+# ---- block_keys: scheme, width and size of a block, seed, model, salt, ids with their widths ----
+
+
+def block_keys() -> list[bytes]:
+    ids = b"".join(bytes([width]) + b"\xff" * width for width in (0, 1, 2, 3, 4) * 8)
+    salts = (b"\0", b"\4salt")
+    return [
+        bytes([scheme, 0, size]) + b"\1s\1m" + salt + ids
+        for scheme in range(4)
+        for size in (0, 1, 4, 16)
+        for salt in (salts if scheme else salts[:1])
+    ]
+
+
 def main() -> None:
     target, folder = sys.argv[1], Path(sys.argv[2])
     for i, seed in enumerate(globals()[target]()):

@@ -152,6 +152,7 @@ PyObject *vocab_stream(PyObject *self, PyObject *const *args, Py_ssize_t n, PyOb
 PyObject *vocab_decode(PyObject *self, PyObject *ids);
 PyObject *vocab_decode_stream(PyObject *self, PyObject *unused);
 PyObject *lists_of(PyObject *module, PyObject *args);
+PyObject *json_ids(PyObject *module, PyObject *ids); /* bytes: "[1,2,3]" */
 
 /*
  * json_lines(lines, field): a list of bytes, for each line that is not blank the string `field` of

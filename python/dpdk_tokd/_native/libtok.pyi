@@ -11,6 +11,7 @@ import numpy.typing as npt
 Buffer: TypeAlias = bytes | bytearray | memoryview | mmap.mmap | npt.NDArray[np.generic]
 
 Ids: TypeAlias = npt.NDArray[Any]  # uint32, or the dtype that was asked for
+Uint32Ids: TypeAlias = npt.NDArray[np.uint32]
 Offsets: TypeAlias = npt.NDArray[np.uint64]
 TokensInText: TypeAlias = Literal["all", "not-special", "none"]
 Side: TypeAlias = Literal["left", "right"]
@@ -75,6 +76,28 @@ class Vocab:
         text: Buffer = ...,
         /,
     ) -> Self: ...
+    @overload
+    def encode(
+        self,
+        text: str | Buffer,
+        *,
+        add_special_tokens: bool = True,
+        tokens_in_text: TokensInText = "all",
+        truncation: bool | int | None = None,
+        truncation_side: Side | None = None,
+        return_offsets: Literal[False] = False,
+    ) -> Uint32Ids: ...
+    @overload
+    def encode(
+        self,
+        text: str | Buffer,
+        *,
+        add_special_tokens: bool = True,
+        tokens_in_text: TokensInText = "all",
+        truncation: bool | int | None = None,
+        truncation_side: Side | None = None,
+        return_offsets: Literal[True],
+    ) -> tuple[Uint32Ids, Offsets]: ...
     @overload
     def encode(
         self,
@@ -155,6 +178,7 @@ class DecodeStream:
     def feed(self, ids: Buffer, last: bool, /) -> bytes: ...
 
 def lists(ids: npt.ArrayLike, splits: npt.ArrayLike, /) -> list[list[int]]: ...
+def json_ids(ids: npt.NDArray[np.uint32], /) -> bytes: ...
 def json_lines(lines: Buffer, field: str, /) -> list[bytes | None]: ...
 def load_acquire_u64(buffer: Buffer, offset: int, /) -> int: ...
 def load_fenced_u64(buffer: Buffer, offset: int, /) -> int: ...

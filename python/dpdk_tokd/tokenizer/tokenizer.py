@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from .._native import libtok
 from .batch import ID_MAX, LENGTH_MAX, Batch, Ids, Padded, Side, check_number, check_side
+from .block_keys import block_keys
 from .config import Config, config_of
 from .decode import DecodeStream, IdsLike, ids_for, without
 from .hub import vocabulary_of
@@ -423,6 +424,8 @@ class Tokenizer(libtok.Vocab):
         return DecodeStream(
             self._decode_stream(), self._specials() if skip_special_tokens else None
         )
+
+    block_keys = staticmethod(block_keys)
 
     def token(self, id: int) -> bytes:
         """Bytes of one id. KeyError if there is none."""

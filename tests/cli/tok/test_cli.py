@@ -238,6 +238,32 @@ def test_bytes_are_printed_before_the_ids_end_and_never_half_a_character(talk) -
     assert process.communicate(timeout=20)[0] == b""
 
 
+GRANITE = b"8197 438 322 18926 432 45600 49"
+LLM_D = ("block-keys", "--scheme", "llm-d", "--model", "ibm-granite/granite-3.1-8b-instruct")
+
+
+def test_a_key_is_printed_when_its_block_is_full() -> None:
+    """llm-d-kv-cache's own example, tests/e2e/uds_tokenizer/uds_e2e_test.go."""
+    with subprocess.Popen(
+        [TOK, *LLM_D, "--block-size", "4"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+    ) as process:
+        process.stdin.write(GRANITE)
+        assert read_some(process) == b"%016x\n" % 1334984470577408192
+        assert process.communicate(timeout=20)[0] == b""
+
+
+def test_keys_are_those_of_the_package() -> None:
+    block_keys = pytest.importorskip("dpdk_tokd").Tokenizer.block_keys
+    ids = [i * 7919 % 152064 for i in range(70_000)]
+    data = " ".join(map(str, ids)).encode()
+    for scheme in ("vllm-sha256-cbor", "vllm-xxhash-cbor"):
+        how = ("--seed", "", "--cache-salt", "a salt", "--block-size", "3")
+        done = run("block-keys", "--scheme", scheme, *how, data=data)
+        keys = block_keys(ids, scheme, 3, seed="", cache_salt="a salt")
+        assert done.stdout.decode().split() == [bytes(key).hex() for key in keys]
+    assert_one_line(run(*LLM_D, data=b"1 2 -3"), 1, "id number 3: expected digits")
+
+
 def test_memory_does_not_grow_with_the_text(talk) -> None:
     process = talk("encode", stdout=subprocess.DEVNULL)
     mebibyte = (b"A line of text, and a number: 12345.\n" * 30000)[: 1 << 20]
@@ -396,6 +422,10 @@ def test_huge_pages_are_used_or_asked_for_in_words(compiled: Path, vocab: Path, 
         ),
         (["encode", "--vocab", "gpt2", "text"], "the text is read from standard input"),
         (["decode", "--vocab", "gpt2", "1"], "ids are read from standard input"),
+        (["block-keys"], "--scheme llm-d|vllm-sha256-cbor|vllm-xxhash-cbor is missing"),
+        (["block-keys", "--scheme", "llm-d", "--block-size", "0"], "--block-size 0: "),
+        (["block-keys", "--scheme", "llm-d", "--cache-salt", "x"], "cache_salt: llm-d hashes none"),
+        (["block-keys", "--scheme", "vllm-xxhash-cbor"], "seed: vllm-xxhash-cbor needs one"),
         (["bench"], "--vocab VOCAB is missing"),
         (["bench", "--vocab", "v", "--tokens", "0"], "--tokens 0: "),
         (["bench", "--vocab", "v", "--tokens", "1", "--bytes", "1"], "give one of them"),
@@ -466,7 +496,7 @@ def test_bench_says_what_it_cannot_read(vocab: Path, tmp_path: Path) -> None:
 
 
 COMMANDS = ("tok encode", "tok decode", "tok vocab check", "tok vocab compile", "tok train")
-COMMANDS += ("tok bench",)
+COMMANDS += ("tok bench", "tok block-keys")
 
 
 @pytest.mark.parametrize(

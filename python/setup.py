@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The extensions: libtok, and libtokd-client with libtokd-reader, of this repository, each with
-its Python binding in one library."""
+"""The extensions: libtok, libtokd-client with libtokd-reader, and libtokd-block-keys, of this
+repository, each with its Python binding in one library."""
 
 import os
 import re
@@ -24,9 +24,10 @@ for folder in (LIB, INCLUDE):
         )
 
 
-def extension(binding: str, *libraries: str) -> Extension:
+def extension(binding: str, *libraries: str, needs: tuple[str, ...] = ()) -> Extension:
     """`binding` names sources in _native/, the first of them the module; each of `libraries` a
-    folder of lib/."""
+    folder of lib/; `needs` libraries of the system. The package is built without an extension whose
+    libraries are not installed."""
     names = binding.split()
     folders = [LIB / library for library in libraries]
     headers = [h for folder in (*folders, INCLUDE, NATIVE) for h in folder.rglob("*.h")]
@@ -39,6 +40,8 @@ def extension(binding: str, *libraries: str) -> Extension:
         depends=sorted(map(str, headers)),
         include_dirs=[str(INCLUDE), str(NATIVE), *map(str, folders), numpy.get_include()],
         define_macros=[("_GNU_SOURCE", None)],
+        libraries=list(needs),
+        optional=bool(needs),
         extra_compile_args=[
             "-std=gnu11",
             "-O3",
@@ -75,5 +78,6 @@ setup(
             "tokenizer",
         ),
         extension("libtokd client ring", "client", "crc32c", "reader"),
+        extension("block_keys", "block_keys", needs=("crypto",)),
     ],
 )

@@ -12,7 +12,7 @@ from bench.programs import ROOT
 NOT_HERE = ("from_pretrained", "RingReader", "patch_transformers", "Client(", "to_torch")
 
 
-@pytest.mark.parametrize(("page", "least"), [("python", 5), ("chat", 1)])
+@pytest.mark.parametrize(("page", "least"), [("python", 5), ("chat", 1), ("block-keys", 2)])
 def test_the_blocks_of_a_page_run_one_after_the_other(
     gpt2_file, monkeypatch, page: str, least: int
 ) -> None:

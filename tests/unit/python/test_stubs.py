@@ -7,7 +7,7 @@ from pathlib import Path
 
 # Types alone, and the buffer interface, which has no method before Python 3.12.
 ALLOWED = r"""
-dpdk_tokd\._native\.libtok\.(\w+Dict|Buffer|Ids|Offsets|Side|StreamKind|TokensInText)
+dpdk_tokd\._native\.libtok\.(\w+Dict|Buffer|Ids|Uint32Ids|Offsets|Side|StreamKind|TokensInText)
 dpdk_tokd\._native\.\w+\.\w+\.__buffer__
 """
 
@@ -16,6 +16,6 @@ def test_the_stubs_are_what_the_extensions_have(tmp_path: Path) -> None:
     (tmp_path / "allowed").write_text(ALLOWED)
     command = [sys.executable, "-m", "mypy.stubtest", "--concise", "--ignore-unused-allowlist"]
     command += ["--allowlist", str(tmp_path / "allowed"), "--ignore-disjoint-bases"]
-    command += ["dpdk_tokd._native.libtok", "dpdk_tokd._native.libtokd"]
+    command += [f"dpdk_tokd._native.{name}" for name in ("libtok", "libtokd", "block_keys")]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

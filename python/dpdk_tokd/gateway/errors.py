@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is wrong with a request, in the shape of vLLM's errors."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+import msgspec
+
+
+class Refused(Exception):
+    """The request's fault, or the gateway's state: answered by `status` and `body`.
+
+    kind: vLLM's "type"; by default the phrase of the status. param: the field it is about.
+    headers: more for the answer, such as Retry-After.
+    """
+
+    def __init__(
+        self,
+        status: HTTPStatus,
+        message: str,
+        *,
+        kind: str | None = None,
+        param: str | None = None,
+        headers: tuple[tuple[bytes, bytes], ...] = (),
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.headers = headers
+        self.body = msgspec.json.encode(
+            {
+                "error": {
+                    "message": message,
+                    "type": kind or status.phrase,
+                    "param": param,
+                    "code": status.value,
+                }
+            }
+        )
+
+
+def bad_request(message: str, param: str | None = None) -> Refused:
+    return Refused(HTTPStatus.BAD_REQUEST, message, param=param)

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""tokd-gateway's application: answers, refusals and limits, without a server."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import dpdk_tokd
+import pytest
+
+pytest.importorskip("msgspec", reason="pip install 'dpdk-tokd[gateway]'")
+from dpdk_tokd.gateway.app import App, Limits
+from dpdk_tokd.gateway.models import Model, Models
+
+TEXT = "The quick brown fox\n\tjumps 😀"
+TEMPLATE = "{% for m in messages %}{{ m.role }}: {{ m.content }}{{ eos_token }}{% endfor %}"
+CONFIG = {"chat_template": TEMPLATE, "eos_token": "<|endoftext|>"}
+
+
+@pytest.fixture
+def folder(gpt2_file: Path, tmp_path: Path) -> Path:
+    shutil.copy(gpt2_file, tmp_path)
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(CONFIG))
+    return tmp_path
+
+
+@pytest.fixture
+def model(folder: Path, gpt2_file: Path) -> Model:
+    return Model("gpt2", str(folder / gpt2_file.name), 100)
+
+
+class Answer:
+    def __init__(self, sent: list[Any]) -> None:
+        start, end = sent
+        self.status, self.headers = int(start["status"]), dict(start["headers"])
+        self.body = end["body"]
+        assert self.headers[b"content-length"] == b"%d" % len(self.body)
+
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    def error(self) -> tuple[int, str, str | None]:
+        """Its status, which the body must repeat, message and param."""
+        error = self.json()["error"]
+        assert error["code"] == self.status and error["type"]
+        return self.status, error["message"], error["param"]
+
+
+def ask(
+    app: App, path: str, body: object = None, *, method: str | None = None, **headers: str
+) -> Answer:
+    """A request in pieces of 7 bytes, JSON unless it is bytes."""
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    given = {"content-type": "application/json"} | {
+        k.replace("_", "-"): v for k, v in headers.items()
+    }
+    scope = {
+        "type": "http",
+        "method": method or ("GET" if body is None else "POST"),
+        "path": path,
+        "headers": [(k.encode(), v.encode()) for k, v in given.items()],
+    }
+    pieces = [data[i : i + 7] for i in range(0, len(data), 7)] or [b""]
+    messages = [
+        {"type": "http.request", "body": piece, "more_body": i + 1 < len(pieces)}
+        for i, piece in enumerate(pieces)
+    ]
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return messages.pop(0)
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    asyncio.run(app(scope, receive, send))
+    return Answer(sent)
+
+
+@pytest.fixture
+def app(model: Model) -> App:
+    return App(Models([model]))
+
+
+def test_a_prompt_becomes_ids_and_ids_text(app: App, model: Model) -> None:
+    ids = model.tokenizer.encode(TEXT).tolist()
+    answer = ask(app, "/tokenize", {"prompt": TEXT, "model": "gpt2", "unknown": 1})
+    want = {"count": len(ids), "max_model_len": 100, "tokens": ids, "token_strs": None}
+    assert answer.status == 200 and answer.json() == want and [*answer.json()] == [*want]
+    answer = ask(app, "/tokenize", {"prompt": TEXT, "return_token_strs": True})
+    assert answer.json()["token_strs"][:3] == ["The", "Ġquick", "Ġbrown"]
+    assert ask(app, "/detokenize", {"tokens": ids}).json() == {"prompt": TEXT}
+    assert ask(app, "/tokenize", {"prompt": ""}).json()["tokens"] == []
+    long = TEXT * 5000
+    assert ask(app, "/tokenize", {"prompt": long}).json()["tokens"] == ids * 5000
+
+
+def test_a_conversation_is_rendered(app: App, model: Model) -> None:
+    said = [{"role": "user", "content": "one two"}]
+    answer = ask(app, "/tokenize", {"messages": said})
+    assert answer.json()["tokens"] == model.tokenizer.encode("user: one two<|endoftext|>").tolist()
+    for name, value in (
+        ("chat_template", "{{ 1 }}"),
+        ("chat_template_kwargs", {"chat_template": "{{ 1 }}"}),
+        ("chat_template_kwargs", {"tokenize": True}),
+        ("messages", []),
+    ):
+        answer = ask(app, "/tokenize", {"messages": said, name: value})
+        assert answer.error()[::2] == (400, name), value
+    both = {"messages": said, "continue_final_message": True, "add_generation_prompt": True}
+    assert "Cannot set both" in ask(app, "/tokenize", both).error()[1]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "message", "param"),
+    [
+        ("/tokenize", b"{", 400, "not JSON", None),
+        ("/tokenize", b'{"prompt": "\xff"}', 400, "not JSON", None),
+        ("/tokenize", [], 400, "got `array`", None),
+        ("/tokenize", {}, 400, "either `prompt` or `messages`", None),
+        ("/tokenize", {"prompt": "a", "messages": []}, 400, "either", None),
+        ("/tokenize", {"prompt": ["a"]}, 400, "got `array`", "prompt"),
+        ("/tokenize", {"prompt": "a", "model": "x"}, 404, "`x` does not exist.*gpt2", "model"),
+        ("/detokenize", {}, 400, "tokens", "tokens"),
+        (
+            "/detokenize",
+            {"tokens": [1, -1]},
+            400,
+            r"tokens\[1\]: -1: expected 0 to 50256",
+            "tokens",
+        ),
+        ("/detokenize", {"tokens": [50257]}, 400, r"tokens\[0\]: 50257", "tokens"),
+        ("/detokenize", {"tokens": [1.5]}, 400, "got `float`", "tokens[0]"),
+        ("/nowhere", {}, 404, "Not Found", None),
+    ],
+)
+def test_what_is_wrong_is_named(
+    app: App, path: str, body: object, status: int, message: str, param: str | None
+) -> None:
+    got = ask(app, path, body).error()
+    assert got[::2] == (status, param)
+    assert re.search(message, got[1]), got[1]
+
+
+def test_methods_types_and_sizes(model: Model) -> None:
+    app = App(Models([model]), Limits(body=100))
+    refused = ask(app, "/tokenize", method="GET")
+    assert refused.status == 405 and refused.headers[b"allow"] == b"POST"
+    assert ask(app, "/tokenize", {"prompt": "a"}, content_type="text/plain").status == 400
+    assert ask(app, "/tokenize", {"prompt": "a" * 85}).status == 200
+    assert ask(app, "/tokenize", {"prompt": "a" * 100}).status == 413
+    assert ask(app, "/tokenize", {"prompt": "a"}, content_length="101").status == 413
+    app.in_progress = app.limits.requests
+    busy = ask(app, "/tokenize", {"prompt": "a"})
+    assert busy.status == 503 and busy.headers[b"retry-after"] == b"1"
+
+
+def test_a_key_is_asked_for(model: Model) -> None:
+    app = App(Models([model]), keys=("one", "two"))
+    for right in ("Bearer one", "bearer two"):
+        assert ask(app, "/tokenize", {"prompt": "a"}, authorization=right).status == 200
+    for wrong in ("", "one", "Bearer", "Bearer three", "Basic one"):
+        assert ask(app, "/tokenize", {"prompt": "a"}, authorization=wrong).error()[0] == 401
+        assert ask(app, "/v1/models", authorization=wrong).status == 401
+        assert ask(app, "/health", authorization=wrong).status == 200
+
+
+def test_who_it_is_and_how_it_is(app: App, folder: Path) -> None:
+    card = ask(app, "/v1/models").json()["data"][0]
+    assert card["id"] == "gpt2" and card["max_model_len"] == 100
+    assert ask(app, "/version").json() == {"version": dpdk_tokd.__version__}
+    for path in ("/health", "/ping", "/ready"):
+        answer = ask(app, path)
+        assert (answer.status, answer.body) == (200, b"")
+    assert ask(app, "/health", x_request_id="mine").headers[b"x-request-id"] == b"mine"
+    assert len(ask(app, "/health").headers[b"x-request-id"]) == 32
+
+
+def test_how_long_a_context_is(folder: Path, gpt2_file: Path) -> None:
+    path = str(folder / gpt2_file.name)
+    assert Model("a", path).max_model_len == 1 << 20
+    (folder / "tokenizer_config.json").write_text(json.dumps({"model_max_length": 2048}))
+    assert Model("a", path).max_model_len == 2048
+    config = {"text_config": {"max_position_embeddings": 512, "n_positions": 1024}}
+    (folder / "config.json").write_text(json.dumps(config))
+    assert Model("a", path).max_model_len == 512
+    assert Model("a", path, 10).max_model_len == 10
+    with pytest.raises(ValueError, match="--model a=…: the name is given twice"):
+        Models([Model("a", path), Model("a", path)])
+    (folder / "config.json").write_text("[]")
+    with pytest.raises(ValueError, match=r"config\.json: expected an object, got list"):
+        Model("a", path)
+
+
+def test_the_command_serves_at_a_unix_socket(gpt2_file: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "dpdk_tokd.gateway.cli"]
+    path = tmp_path / "socket"
+    given = ["--model", f"gpt2={gpt2_file}", "--uds", str(path)]
+    with subprocess.Popen([*command, *given], stderr=subprocess.PIPE, text=True) as gateway:
+        try:
+            until = time.monotonic() + 60
+            while not path.exists() and gateway.poll() is None and time.monotonic() < until:
+                time.sleep(0.05)
+            client = http.client.HTTPConnection("localhost")
+            client.sock = socket.socket(socket.AF_UNIX)
+            client.sock.connect(str(path))
+            for _ in range(2):
+                client.request(
+                    "POST", "/tokenize", '{"prompt": "one"}', {"Content-Type": "application/json"}
+                )
+                assert json.load(client.getresponse())["tokens"] == [505]
+        finally:
+            gateway.send_signal(signal.SIGTERM)
+            _, log = gateway.communicate(timeout=60)
+    assert "Traceback" not in log, log
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["--model", "x"], "'x': expected NAME=FOLDER or NAME=FILE"),
+        (["--model", "x=/nowhere"], "tokd-gateway: .*/nowhere"),
+        (["--model", "x=y", "--max-body", "0"], "'0': expected a whole number above 0"),
+    ],
+)
+def test_the_command_says_what_is_wrong(given: list[str], message: str) -> None:
+    command = [sys.executable, "-m", "dpdk_tokd.gateway.cli", *given]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and re.search(message, done.stderr), done.stderr

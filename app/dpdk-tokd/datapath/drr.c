@@ -23,7 +23,10 @@ tokd_drr_turn(struct tokd_drr *d, uint64_t feed_ticks, uint64_t now, uint64_t me
 	d->quantum = (int64_t)RTE_MIN(d->slice, TICKS_MAX);
 	if (d->shared)
 		d->quantum = RTE_MAX(d->quantum / QUANTA, 1);
-	d->round += d->n == 0;
+	if (d->n == 0) {
+		d->round++;
+		d->ahead = 0;
+	}
 }
 
 static struct tokd_flow_list *
@@ -40,7 +43,11 @@ tokd_drr_wait(struct tokd_drr *d, struct tokd_flow *f)
 	tokd_drr_refresh(d, f);
 	f->state = tokd_drr_is_light(d, f) ? TOKD_FLOW_LIGHT : TOKD_FLOW_HEAVY;
 	TAILQ_INIT(&f->queue);
-	TAILQ_INSERT_TAIL(list_of(d, f), f, link);
+	if (tokd_drr_is_rested(d, f))
+		TAILQ_INSERT_HEAD(&d->light, f, link);
+	else
+		TAILQ_INSERT_TAIL(list_of(d, f), f, link);
+	d->n_light += f->state == TOKD_FLOW_LIGHT;
 	d->n++;
 }
 
@@ -48,6 +55,7 @@ void
 tokd_drr_leave(struct tokd_drr *d, struct tokd_flow *f)
 {
 	TAILQ_REMOVE(list_of(d, f), f, link);
+	d->n_light -= f->state == TOKD_FLOW_LIGHT;
 	f->state = TOKD_FLOW_IDLE;
 	d->n--;
 	if (f == d->last) {
@@ -60,6 +68,7 @@ static void
 to_the_end(struct tokd_drr *d, struct tokd_flow *f)
 {
 	TAILQ_REMOVE(list_of(d, f), f, link);
+	d->n_light -= f->state == TOKD_FLOW_LIGHT;
 	f->state = TOKD_FLOW_HEAVY;
 	TAILQ_INSERT_TAIL(&d->heavy, f, link);
 }
@@ -81,7 +90,8 @@ tokd_drr_next(struct tokd_drr *d)
 {
 	struct tokd_flow *f;
 
-	while ((f = TAILQ_FIRST(&d->light)) != NULL) {
+	while ((f = TAILQ_FIRST(&d->light)) != NULL &&
+		(tokd_drr_is_rested(d, f) || tokd_drr_light_first(d))) {
 		if (tokd_drr_is_light(d, f))
 			return f;
 		to_the_end(d, f);

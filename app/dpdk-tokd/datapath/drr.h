@@ -48,13 +48,15 @@ struct tokd_drr {
 	int64_t quantum; /* ticks of a source in a round */
 	uint64_t slice;	 /* ticks between two polls of the RX queue */
 	uint64_t round;
-	uint32_t n;		  /* flows that wait */
+	uint32_t n, n_light;	  /* flows that wait; of them light ones */
 	struct tokd_flow *last;	  /* the round ends when it has had its quantum; NULL */
 	bool shared;		  /* several sources are at work */
 	struct tokd_flow *served; /* its queue is being fed; NULL */
 	struct tokd_flow *latest; /* to be charged */
 	uint64_t t_other;	  /* TSC when `latest` changed */
 	struct tokd_flow_list light, heavy;
+	int64_t ahead;	/* ticks that light flows took while heavy ones waited, less these */
+	uint64_t ticks; /* that a held packet took, averaged: for flows that never had one */
 };
 
 void tokd_drr_init(struct tokd_drr *d);
@@ -100,6 +102,23 @@ tokd_drr_is_light(const struct tokd_drr *d, const struct tokd_flow *f)
 	return f->credit > TOKD_DRR_KEPT / 2 * d->quantum;
 }
 
+/* Has it taken nothing for some rounds? */
+static inline bool
+tokd_drr_is_rested(const struct tokd_drr *d, const struct tokd_flow *f)
+{
+	return f->credit >= TOKD_DRR_KEPT * d->quantum;
+}
+
+/*
+ * Light flows go first, but get no more than half of the time while heavy ones wait: there may be
+ * so many of them that a text of a heavy one would wait for ms. Only rested ones are always first.
+ */
+static inline bool
+tokd_drr_light_first(const struct tokd_drr *d)
+{
+	return d->ahead <= d->quantum || TAILQ_EMPTY(&d->heavy);
+}
+
 /* May the flow's text be fed now? */
 static inline bool
 tokd_drr_may_take(struct tokd_drr *d, struct tokd_flow *f)
@@ -109,33 +128,50 @@ tokd_drr_may_take(struct tokd_drr *d, struct tokd_flow *f)
 	tokd_drr_refresh(d, f);
 	if (likely(d->n == 0))
 		return f->credit > 0;
-	return tokd_drr_is_light(d, f) && TAILQ_EMPTY(&d->light);
+	if (tokd_drr_is_rested(d, f))
+		return true;
+	return tokd_drr_is_light(d, f) && TAILQ_EMPTY(&d->light) && tokd_drr_light_first(d);
 }
 
 /* The tokenizer took `ticks` for the flow. A pause of the whole machine is not all its debt. */
 static inline void
 tokd_drr_charge(struct tokd_drr *d, struct tokd_flow *f, uint64_t ticks, uint64_t now)
 {
-	f->credit = RTE_MAX(
-		f->credit - (int64_t)ticks, -(int64_t)TOKD_DRR_FORGIVEN * d->quantum);
+	f->credit = RTE_MAX(f->credit - (int64_t)ticks, -(int64_t)TOKD_DRR_FORGIVEN * d->quantum);
+	if (unlikely(d->n > 0)) {
+		d->ahead += f->state == TOKD_FLOW_HEAVY ? -(int64_t)ticks : (int64_t)ticks;
+		d->ahead = RTE_MIN(d->ahead, 2 * d->quantum);
+		d->ahead = RTE_MAX(d->ahead, 0);
+	}
 	if (unlikely(f != d->latest)) {
 		d->t_other = d->latest != NULL ? now : d->t_other;
 		d->latest = f;
 	}
 }
 
-/* A packet of the flow's queue took `ticks`. */
-static inline void
-tokd_drr_took(struct tokd_flow *f, uint64_t ticks)
+static inline uint64_t
+tokd_drr_average(uint64_t average, uint64_t ticks)
 {
-	f->ticks = f->ticks == 0 ? ticks : (7 * f->ticks + ticks) / 8;
+	return average == 0 ? ticks : (7 * average + ticks) / 8;
 }
 
-/* About how long the next packet of a flow has to wait, in ticks. */
-static inline uint64_t
-tokd_drr_delay(const struct tokd_drr *d, const struct tokd_flow *f)
+/* A packet of the flow's queue took `ticks`. */
+static inline void
+tokd_drr_took(struct tokd_drr *d, struct tokd_flow *f, uint64_t ticks)
 {
-	return f->state == TOKD_FLOW_IDLE ? 0 : f->held * f->ticks * d->n;
+	f->ticks = tokd_drr_average(f->ticks, ticks);
+	d->ticks = tokd_drr_average(d->ticks, ticks);
+}
+
+/* About how long one more packet of a flow would wait, in ticks. */
+static inline uint64_t
+tokd_drr_delay(const struct tokd_drr *d, struct tokd_flow *f)
+{
+	const uint64_t ticks = f->ticks != 0 ? f->ticks : d->ticks;
+
+	if (f->state == TOKD_FLOW_IDLE)
+		tokd_drr_refresh(d, f);
+	return (f->held + 1) * ticks * (tokd_drr_is_light(d, f) ? 2 * d->n_light : d->n);
 }
 
 /*

@@ -329,7 +329,7 @@ serve(struct tokd_worker *w, struct tokd_flow *f)
 	if (TAILQ_EMPTY(&f->queue))
 		tokd_drr_leave(&w->drr, f);
 	if (s->next > next)
-		tokd_drr_took(f, (w->fed_ticks - ticks) / (s->next - next));
+		tokd_drr_took(&w->drr, f, (w->fed_ticks - ticks) / (s->next - next));
 	tokd_stream_touch(w, s);
 	s->due = true;
 	if (s->text_end != text_end)

@@ -233,7 +233,7 @@ data_for_done(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *m,
 }
 
 static bool
-too_much_waits(const struct tokd_worker *w, const struct tokd_flow *f)
+too_much_waits(const struct tokd_worker *w, struct tokd_flow *f)
 {
 	const uint32_t room = tokd_held_room(w, f);
 

@@ -10,10 +10,9 @@ from __future__ import annotations
 import random
 import select
 import socket
-import threading
 from dataclasses import dataclass
-from typing import Self
 
+from bench.lab.beside import Beside
 from netlab import SERVER_IP, NetLab
 
 HELD_BACK_S = 0.002
@@ -29,8 +28,9 @@ class Faults:
     drop_replies: float | None = None
 
 
-class FaultyWire:
+class FaultyWire(Beside):
     def __init__(self, lab: NetLab, faults: Faults, seed: int, port: int = 9000) -> None:
+        super().__init__()
         self.dropped = self.doubled = self.reordered = 0
         self._faults = faults
         self._rng = random.Random(seed)
@@ -39,8 +39,6 @@ class FaultyWire:
         self._far.connect((SERVER_IP, port))
         self.port = self._near.getsockname()[1]
         self._held: dict[bool, list[bytes]] = {True: [], False: []}
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._carry)
 
     def _sockets(self) -> tuple[socket.socket, socket.socket]:
         pair = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2)]
@@ -49,17 +47,12 @@ class FaultyWire:
         pair[0].bind(("127.0.0.1", 0))
         return pair[0], pair[1]
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
     def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
+        super().__exit__()
         self._near.close()
         self._far.close()
 
-    def _carry(self) -> None:
+    def _run(self) -> None:
         while not self._stop.is_set():
             ready, _, _ = select.select([self._near, self._far], [], [], HELD_BACK_S)
             for s in ready:

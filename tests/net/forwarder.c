@@ -2,8 +2,9 @@
 /*
  * Carries Ethernet frames between two interfaces, and loses, holds back, doubles and corrupts
  * shares of them: forwarder IF IF LOSE REORDER DOUBLE CORRUPT SEED, shares in millionths. A corrupt
- * frame has one bit changed behind its checksums. ARP has no faults. On SIGTERM it prints counts of
- * both directions as JSON.
+ * frame has one bit changed behind its checksums, but not in its MAC addresses: Ethernet's CRC
+ * guards them, and another address is another stream's. ARP has no faults. On SIGTERM it prints
+ * counts of both directions as JSON.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -134,7 +135,9 @@ carry(struct side *from, const struct side *to)
 			continue;
 		}
 		if (dice_throw(&from->dice) % FAULTS_CERTAIN < from->corrupt) {
-			const uint64_t bit = dice_throw(&from->dice) % (8 * (uint64_t)len);
+			const uint64_t first = 8 * 2 * ETH_ALEN;
+			const uint64_t bit =
+				first + dice_throw(&from->dice) % (8 * (uint64_t)len - first);
 
 			f->byte[bit / 8] ^= (uint8_t)(1 << bit % 8);
 			from->corrupted++;

@@ -4,26 +4,23 @@ the ids of libtok. Every text of a test must be another one."""
 
 from __future__ import annotations
 
-import threading
-from typing import Self
-
 import numpy as np
+from bench.lab.beside import Beside
 from dpdk_tokd import RingError, RingReader
 from dpdk_tokd.tokenizer.batch import Ids
 
 
-class RingCheck:
+class RingCheck(Beside):
     """Reads in a thread of its own, also what restarted appliances publish."""
 
     def __init__(self, socket: str) -> None:
+        super().__init__()
         self._reader = RingReader(socket, timeout=0.2, reconnect=True)
         self._expected: dict[bytes, int] = {}
         self._open: dict[tuple[int, int], list[Ids]] = {}
         self._names: set[tuple[int, int, int]] = set()
         self.complete: dict[int, int] = {}  # text: how often, each time under another name
         self.faults: list[str] = []
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run)
 
     def expect(self, ids: Ids) -> int:
         """A text with these ids will be sent. Returns its number."""
@@ -41,13 +38,8 @@ class RingCheck:
     def restarts(self) -> int:
         return len(self._reader.restarts)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
     def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
+        super().__exit__()
         self._reader.close()
 
     def _run(self) -> None:

@@ -13,7 +13,6 @@ import signal
 import statistics
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -21,6 +20,8 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from appliance import until
+from bench.lab.beside import Beside
 from bench.programs import DPDK_TOKD
 from dpdk_tokd import Client, EmbeddingReader, EmbeddingStatus, RingError, TokdError
 from dpdk_tokd.embeddings.table import random_table
@@ -58,28 +59,19 @@ with EmbeddingReader(sys.argv[1]) as reader:
 """
 
 
-class Rows:
+class Rows(Beside):
     """A subscriber that checks rows: those of a text's ids, in order."""
 
     def __init__(self, subscribers: Path, ring: RingCheck) -> None:
+        super().__init__()
         self._subscribers, self._ring = subscribers, ring
         self._table = random_table(ROWS, DIM, SEED)
         keys = self._keys(self._table)
         self._order = np.argsort(keys)
         self._sorted = keys[self._order]
-        self._stop = threading.Event()
         self._open: dict[tuple[int, int], list[int]] = {}
         self.faults: list[str] = []
         self.complete = 0
-        self._thread = threading.Thread(target=self._run)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
 
     def _run(self) -> None:
         while not self._stop.is_set():
@@ -87,7 +79,7 @@ class Rows:
                 with EmbeddingReader(self._subscribers, timeout=0.2) as reader:
                     self._read(reader)
             except (OSError, RingError):  # the agent is down
-                time.sleep(0.01)
+                self._stop.wait(0.01)
 
     def _read(self, reader: EmbeddingReader) -> None:
         while not self._stop.is_set():
@@ -123,28 +115,16 @@ class Rows:
         return ids.tolist()
 
 
-class Load:
+class Load(Beside):
     """Texts, each another one, until told to stop; what fails is asked for again."""
 
     def __init__(self, lab, gpt2, ring: RingCheck) -> None:
+        super().__init__()
         self._lab, self._gpt2, self._ring = lab, gpt2, ring
-        self._stop = threading.Event()
         self.batches = 0
         self.failures: Counter[str] = Counter()
         self.wrong: list[bytes] = []
         self.answered: list[int] = []
-        self._thread = threading.Thread(target=self._run)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
-    def stop(self) -> None:
-        self._stop.set()
-        self._thread.join()
 
     def _run(self) -> None:
         rng, real = random.Random(5), documents()
@@ -236,13 +216,6 @@ class Parts:
         for name in PARTS:
             if not self.is_alive(name):
                 self.start(name)
-
-
-def until(condition: Callable[[], bool], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def test_whoever_is_killed_nothing_is_lost_wrong_or_twice(lab, huge, gpt2_file, gpt2, tmp_path):

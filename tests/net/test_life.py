@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import signal
-import time
 from contextlib import ExitStack
 
 import pytest
@@ -34,7 +33,7 @@ def test_answer_of_a_finished_text_is_forgotten_in_the_end_but_not_that_it_was(l
     with RawStream(lab) as stream:
         packets = stream.packets(b"short text")
         stream.finish(packets)
-        time.sleep(0.5)
+        appliance.wait_until(lambda: appliance.telemetry("/tokd/workers")["0"]["streams"] == 0)
         stream.replies()
         for packet, reason in (stream.poll(), Reason.UNKNOWN), (packets[-1], Reason.EXPIRED):
             stream.send(packet)
@@ -93,8 +92,7 @@ def test_signal_drains_and_prints_counts(lab, start, gpt2, number):
         stream.send(packets[0])
         appliance.wait_counters(lambda c: c["streams_opened"] == 1)
         appliance.send_signal(number)
-        while "draining" not in appliance.said():
-            time.sleep(0.01)
+        appliance.wait_for("draining")
         late.send(*late.packets(b"too late"))
         rep = late.reply()
         assert rep is not None and rep.reason == Reason.SHUTDOWN

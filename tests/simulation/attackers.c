@@ -84,6 +84,10 @@ attack_frame(struct world *w)
 		ip += (uint32_t)(i % HOSTS);
 		req.cookie = cookie[i % HOSTS];
 		break;
+	case FORGED_TEXTS:
+		ip += (uint32_t)(i % (1 << 20));
+		make_whole(&req, i, false);
+		break;
 	case WRONG_COOKIES:
 		req.cookie = dice_throw(&w->dice);
 		/* fallthrough */

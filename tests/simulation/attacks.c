@@ -31,6 +31,7 @@ const char *const sim_attack_name[SIM_ATTACKS] = {[AT_REST] = "rest",
 	[AMPLIFY] = "amplify",
 	[MANY_HOSTS] = "many-hosts",
 	[WRONG_COOKIES] = "wrong-cookies",
+	[FORGED_TEXTS] = "forged-texts",
 	[SNIFFER] = "sniffer"};
 
 /* A limit that is not kept. */
@@ -61,6 +62,7 @@ static const struct limit {
 	[AMPLIFY] = {3, 0},
 	[MANY_HOSTS] = {3, 0},
 	[WRONG_COOKIES] = {3, 0},
+	[FORGED_TEXTS] = {3, 0},
 	[SNIFFER] = {3, 0},
 };
 
@@ -103,6 +105,9 @@ plan_of_attack(enum sim_attack attack)
 	case MANY_HOSTS:
 	case WRONG_COOKIES:
 		p.hostile_hz = hz(10 * MBIT, 8);
+		break;
+	case FORGED_TEXTS:
+		p.hostile_hz = hz(10 * MBIT, 100);
 		break;
 	case TRICKLE_STREAMS:
 		p.hostile_hz = TRICKLED / TRICKLE_S;

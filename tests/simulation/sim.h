@@ -86,6 +86,7 @@ enum sim_attack {
 	AMPLIFY,
 	MANY_HOSTS,
 	WRONG_COOKIES,
+	FORGED_TEXTS,
 	SNIFFER,
 	OVERLOAD, /* no attack: more requests than can be served (overload.c) */
 	SIM_ATTACKS

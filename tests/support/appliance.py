@@ -22,6 +22,16 @@ def _run_time_folder(prefix: str) -> Path:
     return Path("/var/run" if os.geteuid() == 0 else os.environ["XDG_RUNTIME_DIR"], "dpdk", prefix)
 
 
+def until(
+    condition: Callable[[], bool], seconds: float = READY_S, said: Callable[[], Any] = str
+) -> None:
+    """Until `condition` holds; AssertionError with what was said if it does not come to."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, said()
+        time.sleep(0.01)
+
+
 class Appliance(DpdkTokd):
     """Started; ready where the context is entered, stopped where it is left. Several may use one
     folder: each has a log of its own, and the same control socket."""
@@ -56,10 +66,7 @@ class Appliance(DpdkTokd):
 
     def wait_until(self, condition: Callable[[], bool]) -> None:
         """Until `condition` holds."""
-        deadline = time.monotonic() + READY_S
-        while not condition():
-            assert time.monotonic() < deadline, self.said()
-            time.sleep(0.01)
+        until(condition, said=self.said)
 
     def wait_counters(
         self, condition: Callable[[dict[str, int]], bool], seconds: float = 5.0

@@ -4,6 +4,9 @@
  * of one packet each, over net_ring. For comparing two builds, or copied replies with --zero-copy:
  * run them interleaved and compare the least of many (doc/reference/telemetry.md). --held N: beside
  * N open streams, each of another source, in a table for 131,072: what looking one up costs then.
+ *
+ * VOCABULARY FILE: pieces of a file's text under a real vocabulary, of one client and of 256, in
+ * tables of the default sizes, on huge pages: 256 of 2 MB (vm.nr_overcommit_hugepages will do).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +20,12 @@
 #define HELD_MEMORY "4096" /* MB */
 #define HELD_ID (UINT64_C(1) << 32)
 #define HELD_IP RTE_IPV4(172, 16, 0, 0)
+#define REAL_STREAMS 4096 /* and bytes of names: the defaults */
+#define REAL_NAMES (32u << 20)
+#define REAL_MEMORY "512"
+#define REAL_TEXT (1u << 20)
+#define REAL_ROUNDS 1000
+#define REAL_WARM_UP 300 /* rounds: twice through all streams */
 
 static int
 by_size(const void *a, const void *b)
@@ -83,14 +92,93 @@ bench(uint32_t bytes, uint32_t held)
 		teardown(&state);
 }
 
+/* A round: texts of `bytes` bytes from 32 places, in packets of TEXT_MAX. */
+static void
+send_pieces(const uint8_t *text, uint32_t bytes, uint32_t round, uint32_t clients)
+{
+	for (uint32_t n = 0; n < TOKD_BURST; n++) {
+		const uint32_t i = round * TOKD_BURST + n;
+		const uint32_t at = (uint32_t)(i * UINT64_C(2654435761) % (REAL_TEXT - bytes));
+
+		for (uint32_t k = 0; k < text_packets(bytes, TEXT_MAX); k++) {
+			struct request r =
+				text_packet(1 + i, text + at, bytes, TEXT_MAX, TOKD_F_IDS, k);
+
+			r.ip = HELD_IP + i % clients;
+			send_request(&r);
+		}
+	}
+}
+
+static void
+bench_real(const uint8_t *text, uint32_t bytes, uint32_t clients)
+{
+	static uint64_t ticks[REAL_ROUNDS];
+	void *state = NULL;
+	uint64_t texts;
+	double ns;
+
+	setup(&state);
+	fx->validated = false;
+	ns = 1e9 / (double)fx->w.tsc_hz / TOKD_BURST;
+	for (uint32_t i = 0; i < REAL_WARM_UP + REAL_ROUNDS; i++) {
+		uint64_t t;
+
+		send_pieces(text, bytes, i, clients);
+		t = rte_rdtsc();
+		run();
+		if (i >= REAL_WARM_UP)
+			ticks[i - REAL_WARM_UP] = rte_rdtsc() - t;
+		if (drain() < TOKD_BURST)
+			abort();
+	}
+	texts = fx->w.counter[C_STREAMS_DONE];
+	if (texts != (REAL_WARM_UP + REAL_ROUNDS) * TOKD_BURST)
+		abort();
+	qsort(ticks, REAL_ROUNDS, sizeof(ticks[0]), by_size);
+	printf("texts of %u bytes, %.1f ids, %u clients: ns each: p10 %.1f p50 %.1f p90 %.1f\n",
+		bytes, (double)fx->w.counter[C_IDS] / (double)texts, clients,
+		(double)ticks[REAL_ROUNDS / 10] * ns, (double)ticks[REAL_ROUNDS / 2] * ns,
+		(double)ticks[REAL_ROUNDS / 10 * 9] * ns);
+	teardown(&state);
+}
+
+static int
+bench_file(const char *path)
+{
+	static const uint32_t bytes[] = {16, 560, 2240, 8960};
+	static uint8_t text[REAL_TEXT];
+	FILE *f = fopen(path, "rb");
+
+	if (f == NULL || fread(text, 1, sizeof(text), f) != sizeof(text)) {
+		printf("%s: not read, or shorter than %u bytes\n", path, REAL_TEXT);
+		return 1;
+	}
+	fclose(f);
+	for (uint32_t i = 0; i < RTE_DIM(bytes); i++) {
+		bench_real(text, bytes[i], 1);
+		bench_real(text, bytes[i], 256);
+	}
+	return 0;
+}
+
 int
 main(int argc, char **argv)
 {
 	const bool holds = argc > 2 && strcmp(argv[1], "--held") == 0;
+	const bool real = argc > 2 && !holds;
 
 	if (holds) {
 		fx_streams = HELD_TABLE;
 		strcpy(fx_memory, HELD_MEMORY);
+	}
+	if (real) {
+		fx_vocab = argv[1];
+		fx_streams = REAL_STREAMS;
+		fx_names = REAL_NAMES;
+		fx_cache = 0; /* the default */
+		strcpy(fx_pages, "--in-memory");
+		strcpy(fx_memory, REAL_MEMORY);
 	}
 	fx_zero_copy = argc > 1 && strcmp(argv[1], "--zero-copy") == 0;
 	if (fixture_start(argc, argv) < 0) {
@@ -101,6 +189,8 @@ main(int argc, char **argv)
 		bench(16, (uint32_t)strtoul(argv[2], NULL, 10));
 		return 0;
 	}
+	if (real)
+		return bench_file(argv[2]);
 	bench(16, 0);
 	bench(256, 0);
 	bench(TEXT_MAX, 0);

@@ -19,8 +19,10 @@ struct fixture *fx;
 struct rte_mempool *fx_pool;
 uint64_t fx_counted[C_COUNT];
 bool fx_zero_copy;
-uint32_t fx_streams = STREAMS;
+uint32_t fx_streams = STREAMS, fx_names = NAMES_BYTES, fx_cache = 256;
 char fx_memory[16] = "128";
+char fx_pages[16] = "--no-huge";
+const char *fx_vocab;
 
 struct rte_ring *fx_tx;
 static struct rte_ring *rx;
@@ -32,9 +34,10 @@ static const struct rte_ether_addr our_mac = {{2, 0, 0, 0, 0, 1}};
 int
 fixture_start(int argc, char **argv)
 {
-	char *eal[] = {argv[0], "--no-huge", "--no-pci", "--no-shconf", "-m", fx_memory, "-l", "0",
+	char *eal[] = {argv[0], fx_pages, "--no-pci", "--no-shconf", "-m", fx_memory, "-l", "0",
 		"--no-telemetry", "--log-level=lib.eal:error", "--log-level=user1:error", NULL};
 	const struct rte_eth_conf conf = {0};
+	struct tok_error err;
 	int rc;
 
 	if (rte_eal_init(RTE_DIM(eal) - 1, eal) < 0)
@@ -54,7 +57,8 @@ fixture_start(int argc, char **argv)
 		rte_eth_tx_queue_setup(port, 0, TX_DESC, 0, NULL) < 0 ||
 		rte_eth_dev_start(port) < 0)
 		return -1;
-	vocab = vocabulary_make(VOCABULARY_MERGES);
+	vocab = fx_vocab != NULL ? tok_vocab_load(fx_vocab, NULL, &err)
+				 : vocabulary_make(VOCABULARY_MERGES);
 	second_vocab = vocabulary_make(4);
 	return vocab == NULL || second_vocab == NULL ? -1 : 0;
 }
@@ -98,10 +102,10 @@ setup_with(uint32_t ring_bytes, uint32_t side_bytes, bool zero_copy)
 		.max_text = 1 << 20,
 		.stream_timeout_ms = 1000000,
 		.done_timeout_ms = 1000000,
-		.names_bytes = NAMES_BYTES,
+		.names_bytes = fx_names,
 		.rx_desc = RX_DESC,
 		.tx_desc = TX_DESC,
-		.cache_entries = 256,
+		.cache_entries = fx_cache,
 		.fragments = FRAGMENTS,
 		.side_bytes = side_bytes,
 	};

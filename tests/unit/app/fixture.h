@@ -37,9 +37,10 @@
 #define SIDE_BYTES (8u << 10)
 #define EPOCH 0xabcd1234u
 
-/* Of each fixture, and MB of EAL's memory: set before fixture_start(). */
-extern uint32_t fx_streams;
-extern char fx_memory[16];
+/* Of each fixture, MB of EAL's memory, a vocabulary's file: set before fixture_start(). */
+extern uint32_t fx_streams, fx_names, fx_cache;
+extern char fx_memory[16], fx_pages[16];
+extern const char *fx_vocab; /* NULL: a small one */
 
 /* What the application is started with, once. */
 int fixture_start(int argc, char **argv);

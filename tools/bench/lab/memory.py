@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Samples the appliance's memory while it works: does any of it grow?"""
 
-import threading
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Self
+from typing import Any
 
 from dpdk_tokd.ops.telemetry import Telemetry
+
+from bench.lab.beside import Beside
 
 MIB = 1 << 20
 OF_STATUS = ("VmRSS", "RssAnon", "RssFile", "RssShmem", "HugetlbPages")  # proc(5)
@@ -53,27 +54,18 @@ def sample(telemetry: Telemetry) -> dict[str, int]:
     return found
 
 
-class Sampler:
-    """Samples in a thread while the context is open."""
+class Sampler(Beside):
+    """Samples while the context is open."""
 
     def __init__(self, folder: Path, every_s: float) -> None:
+        super().__init__()
         self.samples: list[dict[str, int]] = []
         self._folder, self._every_s = folder, every_s
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run)
 
     def _run(self) -> None:
         with Telemetry(folder=self._folder) as telemetry:
             while not self._stop.wait(self._every_s):
                 self.samples.append(sample(telemetry))
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
 
 
 def compare(samples: list[dict[str, int]]) -> dict[str, dict[str, Any]]:

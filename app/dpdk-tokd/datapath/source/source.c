@@ -66,6 +66,8 @@ move(struct tokd_rank *r, struct tokd_source *s, enum tokd_kind kind, uint32_t t
 {
 	const uint32_t from = s->ranked[kind];
 
+	if ((from | to) == 0)
+		return;
 	if (from > 0)
 		TAILQ_REMOVE(&r->with[from], s, rank[kind]);
 	if (to > 0)
@@ -102,8 +104,11 @@ tokd_source_of(struct tokd_worker *w, const struct tokd_addr *addr)
 	struct tokd_source_bucket *bucket = bucket_of(t, &a);
 	struct tokd_source *s = find(bucket, &a);
 
-	if (likely(s != NULL))
+	if (likely(s != NULL)) {
+		__builtin_prefetch(&s->open, 1);
+		__builtin_prefetch(&s->flow, 1);
 		return s;
+	}
 	s = longest_idle(t);
 	if (s->touched)
 		settle(t);

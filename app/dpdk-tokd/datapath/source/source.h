@@ -24,22 +24,23 @@ LIST_HEAD(tokd_source_bucket, tokd_source);
 enum tokd_kind { TOKD_KIND_OPEN, TOKD_KIND_FINISHED, TOKD_KINDS };
 
 struct tokd_source {
-	struct tokd_flow flow; /* what it may take, and what of it waits */
-	struct tokd_addr addr; /* of IPv6 the first half */
-	uint32_t n_streams;    /* not FREE; 0: in a list of idle ones */
+	/* Three lines that each text needs: to the first fields of `flow`. */
+	struct tokd_addr addr;	       /* of IPv6 the first half */
+	LIST_ENTRY(tokd_source) keyed; /* in a bucket of by_addr; le_prev NULL: not in use yet */
+	uint32_t n_streams;	       /* not FREE; 0: in a list of idle ones */
 	uint32_t n[TOKD_KINDS];
+	uint32_t n_awaited;	      /* of the finished */
 	uint32_t names, names_since;  /* texts that ended, since then: done_names.h */
 	bool validated;		      /* it has shown that it receives what is sent to it */
-	uint32_t n_awaited;	      /* of the finished */
-	uint64_t debt_end;	      /* TSC: the texts that it let die are paid for */
+	bool touched;		      /* its ranks may be wrong */
 	struct tokd_stream_list open; /* the one with the least recent progress first */
 	struct tokd_stream_list finished, awaited; /* as in struct tokd_streams; oldest first */
-	bool touched;				   /* its ranks may be wrong */
 	STAILQ_ENTRY(tokd_source) link;		   /* while touched */
 	uint32_t ranked[TOKD_KINDS];		   /* where it stands; 0: nowhere */
 	TAILQ_ENTRY(tokd_source) rank[TOKD_KINDS]; /* among those with as many streams */
+	struct tokd_flow flow;			   /* what it may take, and what of it waits */
 	TAILQ_ENTRY(tokd_source) idle;
-	LIST_ENTRY(tokd_source) keyed; /* in a bucket of by_addr; le_prev NULL: not in use yet */
+	uint64_t debt_end; /* TSC: the texts that it let die are paid for */
 } __rte_cache_aligned;
 
 /* Sources by number of streams of a kind: the greediest is found at once. */

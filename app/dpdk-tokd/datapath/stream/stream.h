@@ -142,7 +142,9 @@ LIST_HEAD(tokd_stream_bucket, tokd_stream);
 struct tokd_streams {
 	/* Hashed by key, with the secret of names. */
 	struct tokd_stream_bucket *by_key;
-	unsigned __int128 looked; /* the sum of the key that was looked for last */
+	/* What was looked for last, and not found: its key's sum, and its name. */
+	unsigned __int128 looked;
+	uint64_t looked_name;
 	uint32_t key_mask;
 	struct tokd_names names; /* of texts that have ended */
 	uint64_t cookie_key[2];
@@ -181,8 +183,8 @@ struct tokd_stream *tokd_stream_of_serial(const struct tokd_streams *t, uint64_t
  * ended before.
  */
 struct tokd_stream *tokd_stream_open(struct tokd_worker *w, struct tokd_source *source,
-	const struct tokd_stream_key *key, const struct rte_ether_addr *mac,
-	const struct tokd_vocab *vocab, uint16_t flags, enum tokd_reason *why);
+	const struct tokd_stream_key *key, const struct tokd_vocab *vocab, uint16_t flags,
+	enum tokd_reason *why);
 /*
  * After a turn's replies: evict a stream now if the next one to open needs that, and fetch its
  * memory, which was last used long ago.

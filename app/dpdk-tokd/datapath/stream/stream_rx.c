@@ -295,7 +295,7 @@ begin(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
 		tokd_source_validate(w, source);
 	if (unlikely(turn_away(w, m, req, peer, &source->flow)))
 		return NULL;
-	s = tokd_stream_open(w, source, key, &peer->mac, vocab, req->flags, &why);
+	s = tokd_stream_open(w, source, key, vocab, req->flags, &why);
 	if (unlikely(s == NULL)) {
 		if (why == TOKD_R_BUSY)
 			tokd_reply_busy(w, m, req, peer, tokd_share_retry_ms(w, source));

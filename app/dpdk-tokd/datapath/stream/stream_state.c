@@ -31,6 +31,9 @@ tokd_stream_find(
 			return s;
 		other = s;
 	}
+	/* It may be opened: from here to there the table has the time that it needs. */
+	t->looked_name = tokd_name_of(&t->names, t->looked, mac);
+	__builtin_prefetch(tokd_names_bucket(&t->names, t->looked_name), 1);
 	return other;
 }
 
@@ -166,15 +169,14 @@ tokd_stream_release(struct tokd_worker *w, struct tokd_stream *s)
 
 struct tokd_stream *
 tokd_stream_open(struct tokd_worker *w, struct tokd_source *source,
-	const struct tokd_stream_key *key, const struct rte_ether_addr *mac,
-	const struct tokd_vocab *vocab, uint16_t flags, enum tokd_reason *why)
+	const struct tokd_stream_key *key, const struct tokd_vocab *vocab, uint16_t flags,
+	enum tokd_reason *why)
 {
 	struct tokd_streams *t = w->streams;
-	const uint64_t name = tokd_name_of(&t->names, t->looked, mac);
+	const uint64_t name = t->looked_name;
 	struct tokd_stream_bucket *bucket = bucket_of_key(t, t->looked);
 	struct tokd_stream *s = TAILQ_FIRST(&t->free);
 
-	__builtin_prefetch(tokd_names_bucket(&t->names, name), 1);
 	*why = TOKD_R_BUSY;
 	if (unlikely(!tokd_share_admits(w, source)))
 		return NULL;

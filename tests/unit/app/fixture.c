@@ -19,6 +19,7 @@ struct fixture *fx;
 struct rte_mempool *fx_pool;
 uint64_t fx_counted[C_COUNT];
 bool fx_zero_copy;
+uint32_t fx_block_keys, fx_block_size;
 uint32_t fx_streams = STREAMS;
 char fx_memory[16] = "128";
 
@@ -104,6 +105,10 @@ setup_with(uint32_t ring_bytes, uint32_t side_bytes, bool zero_copy)
 		.cache_entries = 256,
 		.fragments = FRAGMENTS,
 		.side_bytes = side_bytes,
+		.block_keys = fx_block_keys,
+		.block_size = fx_block_size,
+		.block_seed = "0",
+		.block_model = "one,two",
 	};
 	fx->w = (struct tokd_worker){
 		.port = port,

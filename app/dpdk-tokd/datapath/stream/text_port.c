@@ -29,7 +29,8 @@ answer_line(struct tokd_worker *w, const struct tokd_peer *peer, const char *lin
 
 /*
  * May a text of `received` bytes be answered by `n` datagrams of `bytes` in all? Its sender cannot
- * return a cookie: nobody here is ever validated. Headers count, or short texts would get no answer.
+ * return a cookie: nobody here is ever validated. Headers count, or short texts would get no
+ * answer.
  */
 static bool
 is_within_limit(struct tokd_worker *w, uint32_t received, uint64_t bytes, uint64_t n)
@@ -210,7 +211,7 @@ first_piece(const struct tokd_worker *w, uint32_t bytes)
 {
 	const size_t ids = tok_encode_bound(w->vocab[0].tok, RTE_MIN(bytes, TOKD_PIECE_MAX), 0);
 
-	return RTE_MIN(tokd_rec_bytes(ids), tokd_ring_max(&w->ring));
+	return RTE_MIN(tokd_rec_most(&w->ring, ids), tokd_ring_max(&w->ring));
 }
 
 void

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include <opt.h>
+#include <tokd/block_keys.h>
 #include <tokd/reader.h>
 
 #define ATTACH_MS 5000
@@ -18,7 +19,7 @@ enum exit_code { DONE, FAILED, USAGE, ENDED, DROPPED, SILENT };
 
 struct tail {
 	const char *socket;
-	bool tap, once, stats;
+	bool tap, once, stats, keys;
 	int32_t timeout_ms; /* 0: none */
 	char *line;	    /* of memory, by open_memstream */
 	size_t line_bytes;
@@ -36,6 +37,8 @@ static const struct opt_def defs[] = {
 		"exit after the first record that ends a text"},
 	{"timeout", "MS", OPT_MS, FIELD(timeout_ms), 1, 86400000, NULL,
 		"exit after this time without a record"},
+	{"keys", NULL, OPT_FLAG, FIELD(keys), 0, 0, NULL,
+		"also print the keys of blocks that a record has, with dpdk-tokd --block-keys"},
 	{"stats", NULL, OPT_FLAG, FIELD(stats), 0, 0, NULL,
 		"at the end print counts of each ring to standard error"},
 };
@@ -46,7 +49,10 @@ static const struct opt_section sections[] = {
 		"stream is the client's number; serial identifies a stream of a worker; first is "
 		"the\n"
 		"index of the first id in its text; end is -, last or abort:REASON (a number of\n"
-		"tokd/wire.h). A tap also prints\n"
+		"tokd/wire.h). --keys adds the index of the first block that ends there, and the\n"
+		"keys, in hexadecimal:\n"
+		"  ... ids=15496,11,995 block=0 keys=1286e4efd7fb8c40\n"
+		"A tap also prints\n"
 		"  worker=0 lost=4096        bytes of the ring missed before the next record\n"
 		"  worker=0 overwritten=640  ids of a record overwritten while it was read",
 		true},
@@ -82,6 +88,28 @@ stop(int signal_number)
 	stopped = signal_number;
 }
 
+/* As tok block-keys prints them: digests byte by byte, llm-d's as numbers. */
+static void
+print_keys(FILE *to, const struct tokr *r, const struct tokr_record *rec)
+{
+	struct tokr_keys keys;
+	const uint8_t *key;
+
+	tokr_keys(r, rec, &keys);
+	if (keys.count == 0)
+		return;
+	key = keys.keys;
+	fprintf(to, " block=%" PRIu32 " keys=", keys.first);
+	for (uint32_t i = 0; i < keys.count; i++, key += keys.key_bytes) {
+		if (i > 0)
+			fputc(',', to);
+		if (keys.scheme == TOKB_LLM_D)
+			fprintf(to, "%016" PRIx64, *(const uint64_t *)(const void *)key);
+		for (uint32_t k = 0; keys.scheme != TOKB_LLM_D && k < keys.key_bytes; k++)
+			fprintf(to, "%02x", key[k]);
+	}
+}
+
 /* Formats the record, and prints it only if it was not overwritten meanwhile. */
 static void
 show(struct tail *t, struct tokr *r, const struct tokr_record *rec)
@@ -98,6 +126,8 @@ show(struct tail *t, struct tokr *r, const struct tokr_record *rec)
 	fputs(" ids=", t->to_line);
 	for (uint32_t i = 0; i < rec->count; i++)
 		fprintf(t->to_line, i == 0 ? "%" PRIu32 : ",%" PRIu32, rec->ids[i]);
+	if (t->keys)
+		print_keys(t->to_line, r, rec);
 	fputc('\n', t->to_line);
 	fflush(t->to_line); /* sets line and line_bytes */
 

@@ -76,6 +76,13 @@ void tokb_free(struct tokb *k);
 void tokb_reset(struct tokb *k);
 
 /*
+ * For memory of the caller's, of tokb_bytes(k), aligned as a uint32_t: begin a sequence there with
+ * the options of k. Allocates nothing.
+ */
+void tokb_copy(struct tokb *to, const struct tokb *k);
+size_t tokb_bytes(const struct tokb *k);
+
+/*
  * The next ids of the sequence. Writes a key for each block that they fill, tokb_key_bytes() each,
  * and returns how many: at most n / block_size, rounded up. However the ids are cut, the keys are
  * the same. `keys` is aligned as its type: for llm-d, uint64_t. Allocates nothing.

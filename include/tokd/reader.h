@@ -79,6 +79,7 @@ enum tokr_flags {
 	TOKR_FIRST = 1 << 0, /* the first record of its stream */
 	TOKR_LAST = 1 << 1,  /* the last: the stream is complete */
 	TOKR_ABORT = 1 << 2, /* the last: the stream failed, `reason` (tokd/wire.h) says why */
+	TOKR_KEYS = 1 << 3,  /* has keys of blocks: tokr_keys() */
 };
 
 /* Ids [first, first + count) of one stream. */
@@ -125,6 +126,22 @@ int tokr_release(struct tokr *r, const struct tokr_record *rec);
 
 /* The result of tokr_release, without releasing. */
 int tokr_check(const struct tokr *r, const struct tokr_record *rec);
+
+/*
+ * Keys of the blocks of ids that end in a record, as tokb_feed() (tokd/block_keys.h) gives them:
+ * with dpdk-tokd --block-keys.
+ */
+struct tokr_keys {
+	const void *keys;    /* in the ring, aligned to 64; valid until tokr_release; NULL: none */
+	uint32_t count;	     /* blocks that end in this record */
+	uint32_t first;	     /* the first one's index in its text */
+	uint32_t block_size; /* ids of a block; 0: without --block-keys */
+	uint32_t key_bytes;
+	uint32_t scheme; /* enum tokb_scheme */
+};
+
+/* With rec NULL only what all records have in common. */
+void tokr_keys(const struct tokr *r, const struct tokr_record *rec, struct tokr_keys *keys);
 
 /* Random number of the run of dpdk-tokd. */
 uint64_t tokr_instance(const struct tokr *r);

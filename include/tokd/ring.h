@@ -38,16 +38,19 @@ struct tokd_ring_hdr {
 	uint32_t version;  /* TOKD_RING_VERSION */
 	uint32_t worker;   /* index of the worker that writes here */
 	uint64_t data_off; /* offset of the data from the start of the memfd: TOKD_RING_HDR_BYTES */
-	uint64_t data_bytes; /* power of two */
-	uint64_t instance;   /* random number of the run of dpdk-tokd */
-	uint64_t tsc_hz;     /* ticks per second of the time stamps in records */
-	uint32_t vocab;	     /* checksum of the default vocabulary; each record has its own */
-	uint32_t lcore;	     /* lcore of the worker */
-	uint8_t pad0[8];
+	uint64_t data_bytes;	   /* power of two */
+	uint64_t instance;	   /* random number of the run of dpdk-tokd */
+	uint64_t tsc_hz;	   /* ticks per second of the time stamps in records */
+	uint32_t vocab;		   /* checksum of the default vocabulary; each record has its own */
+	uint32_t lcore;		   /* lcore of the worker */
+	uint32_t block_size;	   /* ids of a block; 0: records have no keys */
+	uint16_t key_scheme;	   /* enum tokb_scheme (block_keys.h) */
+	uint16_t key_bytes;	   /* of a key: a multiple of 8 */
 	alignas(64) uint64_t head; /* position one past the last published record */
 	alignas(64) uint64_t tail; /* position of the oldest record that is not overwritten */
 };
 static_assert(sizeof(struct tokd_ring_hdr) == 192, "token ring header is ABI");
+static_assert(offsetof(struct tokd_ring_hdr, block_size) == 56, "token ring header is ABI");
 static_assert(offsetof(struct tokd_ring_hdr, head) == 64, "token ring header is ABI");
 static_assert(offsetof(struct tokd_ring_hdr, tail) == 128, "token ring header is ABI");
 
@@ -60,9 +63,13 @@ enum tokd_rec_flags {
 	TOKD_REC_FIRST = 1 << 0, /* the first record of its stream */
 	TOKD_REC_LAST = 1 << 1,	 /* the last: the stream is complete */
 	TOKD_REC_ABORT = 1 << 2, /* the last: the stream failed, `reason` says why; count is 0 */
+	TOKD_REC_KEYS = 1 << 3,	 /* keys of the blocks that end in it are behind the ids */
 };
 
-/* A record: this header, then `count` ids (uint32_t, host order), padded to TOKD_RING_ALIGN. */
+/*
+ * A record: this header, then `count` ids (uint32_t, host order), padded to TOKD_RING_ALIGN. With
+ * TOKD_REC_KEYS: then tokd_rec_keys() keys of key_bytes each, padded likewise.
+ */
 struct tokd_rec {
 	uint32_t bytes;	    /* of the whole record, header and padding included */
 	uint16_t kind;	    /* enum tokd_rec_kind */
@@ -89,6 +96,13 @@ static_assert(offsetof(struct tokd_rec, vocab) == 48, "token ring record is ABI"
 static_assert(offsetof(struct tokd_rec, epoch) == 52, "token ring record is ABI");
 static_assert(offsetof(struct tokd_rec, reason) == 56, "token ring record is ABI");
 static_assert(offsetof(struct tokd_rec, text_end) == 60, "token ring record is ABI");
+
+/* Blocks that end in ids [first, first + count) of a stream; the first is first / block_size. */
+static inline uint32_t
+tokd_rec_keys(uint32_t first, uint32_t count, uint32_t block_size)
+{
+	return (uint32_t)(((uint64_t)first + count) / block_size - first / block_size);
+}
 
 /*
  * Attaching. A reader connects to the control socket (AF_UNIX, SOCK_SEQPACKET), sends one

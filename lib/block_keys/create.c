@@ -121,6 +121,7 @@ tokb_create(const struct tokb_options *o, struct tokb_error *err)
 	const size_t salt_room = sizeof("cache_salt") + 4 * CBOR_HEAD_MAX + o->cache_salt.n;
 	size_t room, text = o->seed.n > o->model.n ? o->seed.n : o->model.n;
 	struct tokb *k;
+	size_t size;
 
 	err = err != NULL ? err : &ignored;
 	if (!check(o, err))
@@ -129,7 +130,8 @@ tokb_create(const struct tokb_options *o, struct tokb_error *err)
 	room = CBOR_ID_MAX * o->block_size + CBOR_IDS_OVER + salt_room;
 	text += sizeof(NONE_HASH_SEED) + 3 * CBOR_HEAD_MAX;
 	room = room > text ? room : text;
-	k = malloc(sizeof(*k) + IDS_AT + room + salt_room);
+	size = sizeof(*k) + IDS_AT + room + salt_room;
+	k = malloc(size);
 	if (k == NULL) {
 		snprintf(err->text, sizeof(err->text), "out of memory for blocks of %llu ids",
 			(unsigned long long)o->block_size);
@@ -138,7 +140,8 @@ tokb_create(const struct tokb_options *o, struct tokb_error *err)
 	*k = (struct tokb){.scheme = o->scheme,
 		.key_bytes = schemes[o->scheme].key_bytes,
 		.block_size = (uint32_t)o->block_size,
-		.extra_at = (uint32_t)(IDS_AT + room)};
+		.extra_at = (uint32_t)(IDS_AT + room),
+		.size = (uint32_t)size};
 	hash_first_parent(k, o, k->bytes + IDS_AT);
 	if (o->cache_salt.n != 0) {
 		uint8_t *extra = k->bytes + k->extra_at;
@@ -149,11 +152,10 @@ tokb_create(const struct tokb_options *o, struct tokb_error *err)
 	return k;
 }
 
-void
-tokb_reset(struct tokb *k)
+size_t
+tokb_bytes(const struct tokb *k)
 {
-	k->first = true;
-	tokb_begin(k, k->first_parent);
+	return k->size;
 }
 
 void

@@ -79,6 +79,21 @@ tokb_begin(struct tokb *k, const void *parent)
 	k->filled = 0;
 }
 
+void
+tokb_reset(struct tokb *k)
+{
+	k->first = true;
+	tokb_begin(k, k->first_parent);
+}
+
+void
+tokb_copy(struct tokb *to, const struct tokb *k)
+{
+	memcpy(to, k, sizeof(*k));
+	memcpy(to->bytes + k->extra_at, k->bytes + k->extra_at, k->extra_bytes);
+	tokb_reset(to);
+}
+
 /* The block is full. */
 static void
 finish(struct tokb *k, void *key)

@@ -27,6 +27,7 @@ struct tokb {
 	uint32_t filled; /* ids of the block begun */
 	uint32_t start, end;
 	uint32_t extra_at, extra_bytes; /* of the first block; 0: null, as in others */
+	uint32_t size;			/* of all of it */
 	bool first;			/* no key yet */
 	uint8_t first_parent[KEY_BYTES_MAX];
 	uint8_t bytes[];

@@ -76,6 +76,10 @@ check_header(const struct tokd_ring_hdr *h, size_t map_bytes, const struct tokr 
 		return reader_fail(e, TOKR_INVALID,
 			"token ring %u: data [%" PRIu64 ", +%" PRIu64 ") exceeds %zu bytes", index,
 			h->data_off, h->data_bytes, map_bytes);
+	if (h->block_size != 0 && (h->key_bytes == 0 || h->key_bytes % sizeof(uint64_t) != 0))
+		return reader_fail(e, TOKR_INVALID,
+			"token ring %u: key_bytes %u must be a multiple of %zu", index,
+			h->key_bytes, sizeof(uint64_t));
 	if (h->tsc_hz == 0)
 		return reader_fail(e, TOKR_INVALID, "token ring %u: tsc_hz is 0", index);
 	return 0;
@@ -117,6 +121,9 @@ reader_map_ring(struct tokr *r, uint32_t index, int fd, uint64_t start, struct t
 		.vocab = h.vocab,
 		.data_bytes = h.data_bytes,
 		.tsc_hz = h.tsc_hz};
+	ring->block_size = h.block_size;
+	ring->key_scheme = h.key_scheme;
+	ring->key_bytes = h.key_bytes;
 	return 0;
 }
 

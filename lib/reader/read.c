@@ -11,7 +11,7 @@
 #include "reader.h"
 
 static_assert((int)TOKR_FIRST == TOKD_REC_FIRST && (int)TOKR_LAST == TOKD_REC_LAST &&
-		      (int)TOKR_ABORT == TOKD_REC_ABORT,
+		      (int)TOKR_ABORT == TOKD_REC_ABORT && (int)TOKR_KEYS == TOKD_REC_KEYS,
 	"flags must be equal");
 
 #define HELD_FIRST_ROOM 64
@@ -122,6 +122,30 @@ look_for_more(struct tokr *r, struct ring *ring)
 	return ring->position != head;
 }
 
+static uint64_t
+padded(uint64_t bytes)
+{
+	return (bytes + TOKD_RING_ALIGN - 1) / TOKD_RING_ALIGN * TOKD_RING_ALIGN;
+}
+
+/* Bytes of its keys, padded. */
+static uint64_t
+bytes_of_keys(const struct ring *ring, uint32_t flags, uint32_t first, uint32_t count)
+{
+	if ((flags & TOKD_REC_KEYS) == 0)
+		return 0;
+	return padded((uint64_t)tokd_rec_keys(first, count, ring->block_size) * ring->key_bytes);
+}
+
+static bool
+keys_fit(const struct ring *ring, const struct tokd_rec *rec)
+{
+	return ring->block_size != 0 &&
+	       padded(sizeof(*rec) + sizeof(uint32_t) * rec->count) +
+			       bytes_of_keys(ring, rec->flags, rec->first, rec->count) <=
+		       rec->bytes;
+}
+
 static int
 check_record(struct tokr *r, const struct ring *ring, const struct tokd_rec *rec)
 {
@@ -140,6 +164,12 @@ check_record(struct tokr *r, const struct ring *ring, const struct tokd_rec *rec
 				"token ring %u: record at %" PRIu64
 				": %u ids do not fit its %u bytes",
 				ring->info.worker, pos, rec->count, rec->bytes);
+		if ((rec->flags & TOKD_REC_KEYS) != 0 && !keys_fit(ring, rec))
+			return reader_fail(&r->error, TOKR_INVALID,
+				"token ring %u: record at %" PRIu64
+				": %u ids and the keys of their blocks of %u do not fit its %u "
+				"bytes",
+				ring->info.worker, pos, rec->count, ring->block_size, rec->bytes);
 	} else if (rec->kind != TOKD_REC_PAD) {
 		return reader_fail(&r->error, TOKR_INVALID,
 			"token ring %u: record at %" PRIu64 ": unknown kind %u", ring->info.worker,
@@ -276,11 +306,27 @@ tokr_release(struct tokr *r, const struct tokr_record *rec)
 		(void)reader_check_socket(r); /* why it was dropped: said before the ring went on */
 	if (rc == TOKR_OVERRUN) {
 		ring->info.broken_records++;
-		ring->info.lost_bytes += (sizeof(struct tokd_rec) + sizeof(uint32_t) * rec->count +
-						 TOKD_RING_ALIGN - 1) /
-					 TOKD_RING_ALIGN * TOKD_RING_ALIGN;
+		ring->info.lost_bytes +=
+			padded(sizeof(struct tokd_rec) + sizeof(uint32_t) * rec->count) +
+			bytes_of_keys(ring, rec->flags, rec->first, rec->count);
 	}
 	return rc;
+}
+
+void
+tokr_keys(const struct tokr *r, const struct tokr_record *rec, struct tokr_keys *keys)
+{
+	const struct ring *ring =
+		&r->ring[rec != NULL && rec->worker < r->n_rings ? rec->worker : 0];
+
+	*keys = (struct tokr_keys){.block_size = ring->block_size,
+		.key_bytes = ring->key_bytes,
+		.scheme = ring->key_scheme};
+	if (rec == NULL || (rec->flags & TOKR_KEYS) == 0)
+		return;
+	keys->count = tokd_rec_keys(rec->first, rec->count, ring->block_size);
+	keys->first = rec->first / ring->block_size;
+	keys->keys = (const uint8_t *)rec->ids + padded(sizeof(uint32_t) * rec->count);
 }
 
 uint64_t

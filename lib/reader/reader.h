@@ -39,6 +39,8 @@ struct ring {
 	uint64_t held_first, held_end; /* tickets: [first, end) are in the queue */
 	uint64_t skipped;	       /* lost, not reported by a record yet */
 	struct tokr_ring info;	       /* validated; and the counts */
+	uint32_t block_size;	       /* the next three as in its header */
+	uint16_t key_scheme, key_bytes;
 };
 
 struct tokr {

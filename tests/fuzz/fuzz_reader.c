@@ -14,6 +14,8 @@
 #include "reader.h"
 
 #define STEPS_MAX 48
+#define BLOCK_SIZE 3
+#define KEY_BYTES 8
 #define DATA 4096u
 #define HELD_MAX 8
 #define CURSORS 0 /* in fds */
@@ -80,6 +82,8 @@ make_rings(uint64_t start)
 			.data_bytes = DATA,
 			.instance = 42,
 			.tsc_hz = 1000000000,
+			.block_size = BLOCK_SIZE,
+			.key_bytes = KEY_BYTES,
 			.head = start,
 			.tail = start};
 		cursors[TOKD_CURSOR_STRIDE / 8 * w] = start;
@@ -156,7 +160,11 @@ publish(struct input *in, uint32_t w)
 	const uint32_t at = (uint32_t)(h->head & (DATA - 1)) & ~(TOKD_RING_ALIGN - 1u);
 	const uint32_t most = (DATA - at - (uint32_t)sizeof(struct tokd_rec)) / 4;
 	const uint32_t count = how % 64 < most ? how % 64 : most;
-	struct tokd_rec rec = {.bytes = (64 + 4 * count + 63) / 64 * 64,
+	const uint32_t ids = (64 + 4 * count + 63) / 64 * 64;
+	const uint32_t keys = (count / BLOCK_SIZE * KEY_BYTES + 63) / 64 * 64;
+	const bool keyed = keys > 0 && at + ids + keys <= DATA;
+	struct tokd_rec rec = {.bytes = ids + (keyed ? keys : 0),
+		.flags = keyed ? TOKD_REC_KEYS : 0,
 		.kind = how & 64 ? TOKD_REC_PAD : TOKD_REC_TOKENS,
 		.count = how & 64 ? 0 : count,
 		.stream_id = 7};
@@ -164,7 +172,7 @@ publish(struct input *in, uint32_t w)
 	if (how & 128)
 		spoil(in, &rec, sizeof(rec));
 	memcpy(data + at, &rec, sizeof(rec));
-	h->head += (64 + 4 * count + 63) / 64 * 64;
+	h->head += ids + (keyed ? keys : 0);
 }
 
 /* In the ring; whole, if its bytes are read as a user would. */
@@ -173,11 +181,15 @@ check_record(const struct tokr *r, const struct tokr_record *rec)
 {
 	const struct ring *ring = &r->ring[rec->worker];
 	const uint8_t *ids = (const uint8_t *)rec->ids;
+	struct tokr_keys keys;
 
 	MUST(rec->worker < r->n_rings);
 	MUST(ids >= ring->data && ids + 4 * (size_t)rec->count <= ring->data + ring->mask + 1);
 	for (uint32_t i = 0; i < rec->count; i++)
 		(void)*(const volatile uint32_t *)&rec->ids[i];
+	tokr_keys(r, rec, &keys);
+	MUST(keys.count == 0 || (const uint8_t *)keys.keys + (size_t)keys.count * keys.key_bytes <=
+					ring->data + ring->mask + 1);
 }
 
 static void

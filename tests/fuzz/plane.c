@@ -30,6 +30,8 @@
 #define REPLY_MBUFS 511
 #define FRAME_MBUFS 1023
 #define TIMEOUT_MS 10000
+#define BLOCK_SIZE 3
+#define KEY_BYTES 32 /* SHA-256 */
 #define END_TURNS 64 /* of housekeeping, until everything has ended */
 
 const struct rte_ether_addr plane_mac = {{2, 0, 0, 0, 0, 1}};
@@ -64,6 +66,9 @@ port_start(void)
 		rte_eth_dev_start(port) == 0);
 }
 
+/* Keys of all ids at once. */
+static struct tokb *keys;
+
 static void before_reuse(void *plane, uint64_t from, uint64_t to);
 
 static void
@@ -89,6 +94,8 @@ plane_start(struct plane *p, bool second, const struct tok_vocab *a, const struc
 		.side_bytes = second ? 0 : SIDE_BYTES,
 		.strict_utf8 = second,
 		.zero_copy_ids = second, /* of one id or more; the other plane copies */
+		.block_keys = second ? 1 + TOKB_VLLM_SHA256_CBOR : 0,
+		.block_size = BLOCK_SIZE,
 	};
 	p->w = (struct tokd_worker){
 		.port = port,
@@ -129,6 +136,9 @@ planes_start(void)
 	a = vocabulary_make(VOCABULARY_MERGES);
 	b = vocabulary_make(4);
 	MUST(a != NULL && b != NULL);
+	keys = tokb_create(
+		&(struct tokb_options){TOKB_VLLM_SHA256_CBOR, .block_size = BLOCK_SIZE}, NULL);
+	MUST(keys != NULL);
 	ms_ticks = rte_get_tsc_hz() / 1000;
 	for (uint32_t i = 0; i < RTE_DIM(planes); i++) {
 		plane_start(&planes[i], i == 1, a, b);
@@ -202,14 +212,38 @@ plane_put(struct plane *p, struct rte_mbuf *m)
 
 /* ---- what came of them ---- */
 
+static uint32_t
+n_keys(const struct plane *p, const struct tokd_rec *rec)
+{
+	const uint32_t block_size = p->w.ring.block_size;
+
+	return block_size == 0 ? 0 : tokd_rec_keys(rec->first, rec->count, block_size);
+}
+
+/* The keys of a text's last record stand for all of its ids. */
+static void
+see_last_keys(const struct plane *p, const struct tokd_rec *rec, const struct plane_stream *s)
+{
+	static uint8_t want[PLANE_IDS_MAX / BLOCK_SIZE * KEY_BYTES];
+	const uint32_t n = n_keys(p, rec);
+
+	tokb_reset(keys);
+	MUST(tokb_feed(keys, s->id, s->n, want) == s->n / BLOCK_SIZE);
+	MUST(memcmp(&want[(s->n / BLOCK_SIZE - n) * KEY_BYTES],
+		     (const uint8_t *)rec + tokd_rec_bytes(rec->count), n * KEY_BYTES) == 0);
+}
+
 static void
 see_record(struct plane *p, const struct tokd_rec *rec)
 {
 	const uint32_t *ids = (const uint32_t *)(rec + 1);
 	struct plane_stream *s;
 
-	MUST((rec->flags & ~(TOKD_REC_FIRST | TOKD_REC_LAST | TOKD_REC_ABORT)) == 0);
-	MUST(rec->bytes == tokd_rec_bytes(rec->count));
+	MUST((rec->flags & ~(TOKD_REC_FIRST | TOKD_REC_LAST | TOKD_REC_ABORT | TOKD_REC_KEYS)) ==
+		0);
+	MUST(!(rec->flags & TOKD_REC_KEYS) == (n_keys(p, rec) == 0));
+	MUST(rec->bytes ==
+		tokd_rec_bytes(rec->count) + tokd_rec_keys_bytes(&p->w.ring, n_keys(p, rec)));
 	MUST(rec->vocab == p->w.vocab[0].checksum || rec->vocab == p->w.vocab[1].checksum);
 	MUST(!(rec->flags & TOKD_REC_ABORT) == (rec->reason == TOKD_R_NONE));
 	p->ids += rec->count;
@@ -226,6 +260,8 @@ see_record(struct plane *p, const struct tokd_rec *rec)
 	s->n += rec->count;
 	if ((rec->flags & TOKD_REC_LAST) && s->n < PLANE_IDS_MAX && p->whole != NULL)
 		p->whole(p, rec, s->id);
+	if ((rec->flags & TOKD_REC_LAST) && s->n < PLANE_IDS_MAX && p->w.ring.block_size != 0)
+		see_last_keys(p, rec, s);
 }
 
 /* Records lead from the last look to the head. */

@@ -47,7 +47,8 @@ struct plane {
 extern const struct rte_ether_addr plane_mac;
 extern const struct tokd_addr plane_ip6;
 
-/* Both planes, once per program. The second has a VLAN, checksum offloads and strict UTF-8. */
+/* Both planes, once per program. The second has a VLAN, checksum offloads, strict UTF-8 and keys of
+ * blocks. */
 void planes_start(void);
 struct plane *plane_get(uint32_t second);
 

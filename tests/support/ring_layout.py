@@ -22,7 +22,7 @@ ATTACH_MAGIC = 0x54544144
 MODE_READER = 1
 MODE_TAP = 2
 
-HDR = struct.Struct("<QIIQQQQII")  # up to pad0; head and tail are loaded by themselves
+HDR = struct.Struct("<QIIQQQQIIIHH")  # up to head; head and tail are loaded by themselves
 REC = struct.Struct("<IHHQQQQIIIIII")
 ATTACH_REQ = struct.Struct("<IIII")
 ATTACH_REP = struct.Struct(f"<IIIIQ{RINGS_MAX}Q128s")
@@ -38,6 +38,7 @@ class Kind(enum.IntEnum):
 REC_FIRST = 1 << 0
 REC_LAST = 1 << 1
 REC_ABORT = 1 << 2
+REC_KEYS = 1 << 3
 
 
 class Hdr(NamedTuple):
@@ -52,6 +53,9 @@ class Hdr(NamedTuple):
     tsc_hz: int
     vocab: int
     lcore: int
+    block_size: int
+    key_scheme: int
+    key_bytes: int
 
 
 class Rec(NamedTuple):

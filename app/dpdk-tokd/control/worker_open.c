@@ -12,6 +12,7 @@
 #include "net_frag_open.h"
 #include "side_store_open.h"
 #include "worker_open.h"
+#include "tables/key_table.h"
 #include "tables/name_table.h"
 #include "tables/source_table.h"
 #include "tables/stream_table.h"
@@ -127,6 +128,8 @@ tokd_worker_init(struct tokd_worker *w)
 		return rc;
 	}
 	rc = make_caches(w);
+	if (rc == 0)
+		rc = tokd_keys_open(w);
 	if (rc < 0) {
 		tokd_worker_free(w);
 		return rc;
@@ -158,6 +161,7 @@ tokd_worker_free(struct tokd_worker *w)
 		tok_cache_free(w->vocab[i].cache);
 		w->vocab[i].cache = NULL;
 	}
+	tokd_keys_close(w);
 	tokd_streams_free(w->streams);
 	w->streams = NULL;
 	tokd_sources_free(w->sources);

@@ -13,6 +13,7 @@
 
 #include "log.h"
 #include "zero_copy_open.h"
+#include "datapath/token_ring_write.h"
 #include "datapath/worker.h"
 #include "control/port/port.h"
 
@@ -36,7 +37,7 @@ prepare(struct rte_mempool *pool, void *arg, void *mbuf, unsigned int i)
 static uint32_t
 count_mbufs(const struct tokd_worker *w, const struct tokd_port *p)
 {
-	const uint64_t reply = sizeof(struct tokd_rec) + TOKD_WIRE_PAYLOAD;
+	const uint64_t reply = tokd_rec_most(&w->ring, TOKD_WIRE_PAYLOAD / sizeof(uint32_t));
 	const uint64_t room = ((w->ring.mask + 1) >> HELD_SHIFT) / reply;
 
 	return (uint32_t)RTE_MIN(room, (uint64_t)p->tx_desc + TOKD_TX_MAX);

@@ -31,6 +31,7 @@
 	X(TEXT_BYTES, "text_bytes", "bytes of text fed to the tokenizer")                          \
 	X(IDS, "ids", "token ids published")                                                       \
 	X(RECORDS, "records", "token ring records published")                                      \
+	X(BLOCK_KEYS, "block_keys", "keys of blocks published, with --block-keys")                 \
 	X(REPLY_COPIED, "reply_copied_bytes", "bytes of ids copied into reply packets")            \
 	X(REPLY_IN_PLACE, "reply_zero_copy_bytes",                                                 \
 		"bytes of ids sent from the token ring without a copy")                            \

@@ -30,7 +30,8 @@
 		"each text: first packet taken from the queue, to first id published")             \
 	X(TEXT_TO_LAST_ID, "text_to_last_id",                                                      \
 		"each whole text: first packet taken from the queue, to last record published")    \
-	X(TOKENIZER, "tokenizer", "each whole text: time inside the tokenizer, all packets")       \
+	X(TOKENIZER, "tokenizer",                                                                  \
+		"each whole text: time for its ids and keys of blocks, all packets")               \
 	X(RING_TO_REPLY, "ring_to_reply",                                                          \
 		"each whole text: last record published, to last reply handed to the driver")      \
 	X(POSTED_TO_DONE, "posted_to_done", "each slot of the GPU ring: posted, to read as done")

@@ -76,6 +76,8 @@ struct tokd_ring {
 	uint64_t tail;	 /* as published */
 	uint64_t serial; /* of the next stream */
 	struct tokd_ring_hdr *hdr;
+	uint32_t block_size; /* ids of a block; 0: records have no keys */
+	uint32_t key_bytes;
 	uint32_t n_active; /* readers in state ACTIVE */
 	bool full;	   /* a reservation failed and would still fail */
 	uint64_t wanted;   /* bytes from the head, of the largest that failed */

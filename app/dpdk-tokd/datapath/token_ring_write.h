@@ -47,6 +47,22 @@ tokd_rec_bytes(uint64_t count)
 	return RTE_ALIGN_CEIL(sizeof(struct tokd_rec) + 4 * count, (uint64_t)TOKD_RING_ALIGN);
 }
 
+/* Bytes of `n` keys: of the part of a record behind tokd_rec_bytes(). */
+static inline uint64_t
+tokd_rec_keys_bytes(const struct tokd_ring *r, uint64_t n)
+{
+	return RTE_ALIGN_CEIL(n * r->key_bytes, (uint64_t)TOKD_RING_ALIGN);
+}
+
+/* Bytes of a record with up to `count` ids, and with the keys of all blocks that they can fill. */
+static inline uint64_t
+tokd_rec_most(const struct tokd_ring *r, uint64_t count)
+{
+	if (likely(r->block_size == 0))
+		return tokd_rec_bytes(count);
+	return tokd_rec_bytes(count) + tokd_rec_keys_bytes(r, count / r->block_size + 1);
+}
+
 /* The largest reservation in bytes: with the padding before it, it still fits the ring. */
 static inline uint64_t
 tokd_ring_max(const struct tokd_ring *r)
@@ -73,11 +89,11 @@ tokd_ring_reserve(struct tokd_ring *r, uint64_t bytes)
 }
 
 /*
- * Publish the record at `pos`; `bytes`, `kind` and `t_publish` are set here, all else by the
- * caller. It takes the space of its `count` ids, not what was reserved.
+ * Publish the record at `pos`, of so many bytes; `bytes`, `kind` and `t_publish` are set here, all
+ * else by the caller.
  */
 static inline void
-tokd_ring_publish(struct tokd_ring *r, uint64_t pos)
+tokd_ring_publish_bytes(struct tokd_ring *r, uint64_t pos, uint64_t bytes)
 {
 	struct tokd_rec *rec = tokd_ring_at(r, pos);
 
@@ -88,10 +104,17 @@ tokd_ring_publish(struct tokd_ring *r, uint64_t pos)
 		pad->bytes = (uint32_t)(pos - r->head);
 		pad->kind = TOKD_REC_PAD;
 	}
-	rec->bytes = (uint32_t)tokd_rec_bytes(rec->count);
+	rec->bytes = (uint32_t)bytes;
 	rec->kind = TOKD_REC_TOKENS;
 	rec->t_publish = rte_rdtsc();
 	r->head = pos + rec->bytes;
 	/* Release: a reader that sees the new head sees the record and the padding before it. */
 	__atomic_store_n(&r->hdr->head, r->head, __ATOMIC_RELEASE);
+}
+
+/* A record without keys. It takes the space of its `count` ids, not what was reserved. */
+static inline void
+tokd_ring_publish(struct tokd_ring *r, uint64_t pos)
+{
+	tokd_ring_publish_bytes(r, pos, tokd_rec_bytes(tokd_ring_at(r, pos)->count));
 }

@@ -28,6 +28,7 @@
 #define TOKD_TX_MAX 128 /* packets in a TX batch */
 #define TOKD_GATHER_MAX (3 * TOKD_WIRE_PAYLOAD)
 
+struct tokb;	     /* tokd/block_keys.h */
 struct tokd_frags;   /* net_frag.h */
 struct tokd_sink;    /* gpu_sink.h */
 struct tokd_sources; /* source.h */
@@ -59,6 +60,7 @@ struct tokd_worker {
 	struct tokd_vocab {
 		const struct tok_vocab *tok;
 		struct tok_cache *cache;
+		struct tokb *keys; /* before a text's first id; NULL: without --block-keys */
 		uint32_t checksum;
 		bool short_ids;		     /* all are below 2^16 */
 	} vocab[TOKD_VOCABS_MAX];	     /* the first is the default */

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Checks beyond the table: options before --, and values that depend on each other. */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <rte_ip_frag.h>
+
+#include <tokd/ring.h>
 
 #include "checks.h"
 #include "options.h"
@@ -77,6 +80,71 @@ make_sink_target(struct tokd_options *opt, struct opt_error *e)
 	return true;
 }
 
+struct tokb_options
+tokd_block_options(const struct tokd_options *opt, uint32_t vocab)
+{
+	struct tokb_options o = {
+		.scheme = (enum tokb_scheme)(opt->block_keys - 1),
+		.block_size = opt->block_size,
+	};
+	const char *name = opt->block_model;
+
+	if (opt->block_seed != NULL)
+		o.seed = (struct tokb_text){opt->block_seed, strlen(opt->block_seed)};
+	for (; name != NULL && vocab > 0; vocab--)
+		name = strchr(name, ',') + 1;
+	if (name != NULL)
+		o.model = (struct tokb_text){name, strcspn(name, ",")};
+	return o;
+}
+
+static uint32_t
+count_names(const char *text)
+{
+	uint32_t n = 1;
+
+	for (; *text != '\0'; text++)
+		n += *text == ',';
+	return n;
+}
+
+/*
+ * Half of the ring must hold the ids of one byte, with what may wait for it, and their keys: else
+ * it could never be fed.
+ */
+static bool
+check_block_ring(const struct tokd_options *opt, struct opt_error *e)
+{
+	const struct tokb_options o = tokd_block_options(opt, 0);
+	const uint64_t keys = TOK_STREAM_HELD_MAX / o.block_size + 1,
+		       most = sizeof(struct tokd_rec) + sizeof(uint32_t) * TOK_STREAM_HELD_MAX +
+			      tokb_key_bytes(o.scheme) * keys + 2 * TOKD_RING_ALIGN,
+		       least = 2ull << (64 - __builtin_clzll(most - 1));
+
+	return opt->ring_bytes >= least ||
+	       opt_wrong(e,
+		       "--ring-size %" PRIu64 ": too small for --block-keys with --block-size %u; "
+		       "give %" PRIu64 "M or more",
+		       opt->ring_bytes, opt->block_size, least >> 20);
+}
+
+static bool
+check_block_keys(const struct tokd_options *opt, struct opt_error *e)
+{
+	if (opt->block_keys == 0)
+		return true;
+	if (opt->block_keys - 1 == TOKB_VLLM_XXHASH_CBOR && opt->block_seed == NULL)
+		return opt_wrong(e,
+			"--block-keys %s: needs --block-seed; start vLLM with PYTHONHASHSEED and "
+			"give the same",
+			tokb_scheme_name(TOKB_VLLM_XXHASH_CBOR));
+	if (opt->block_model != NULL && count_names(opt->block_model) != count_names(opt->vocab))
+		return opt_wrong(e,
+			"--block-model %.64s: %u names for %u vocabularies; give one for each",
+			opt->block_model, count_names(opt->block_model), count_names(opt->vocab));
+	return check_block_ring(opt, e);
+}
+
 static bool
 check_all(struct tokd_options *opt, struct opt_error *e)
 {
@@ -85,7 +153,8 @@ check_all(struct tokd_options *opt, struct opt_error *e)
 	if (opt->text_port == opt->udp_port)
 		return opt_wrong(
 			e, "--text-port %u: the same as --udp-port; give another", opt->text_port);
-	return check_side_store(opt, e) && make_sink_target(opt, e) && check_mbufs(opt, e);
+	return check_side_store(opt, e) && check_block_keys(opt, e) && make_sink_target(opt, e) &&
+	       check_mbufs(opt, e);
 }
 
 enum tokd_options_result

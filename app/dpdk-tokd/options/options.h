@@ -15,6 +15,7 @@
 
 #include <opt.h>
 #include <tok.h>
+#include <tokd/block_keys.h>
 #include <handshake/peer.h>
 
 /* Limits that other files rely on. */
@@ -56,6 +57,10 @@ struct tokd_options {
 	uint32_t socket_mode;	    /* --socket-mode: octal permission of that socket */
 	const char *socket_group;   /* --socket-group: its group, name or number; NULL: ours */
 	gid_t socket_gid;	    /* from it; (gid_t)-1: ours */
+	uint32_t block_keys;	    /* --block-keys: 0: off; else 1 + enum tokb_scheme */
+	uint32_t block_size;	    /* --block-size: ids of a block */
+	const char *block_seed;	    /* --block-seed: NULL: the scheme's */
+	const char *block_model;    /* --block-model: names, separated by commas; NULL: no name */
 	const char *sink;	    /* --sink: gpu[=TARGET]; NULL: none */
 	uint32_t sink_batch_us;	    /* --sink-batch */
 	uint32_t sink_full;	    /* --sink-full: enum tokd_sink_full */
@@ -83,6 +88,9 @@ tokd_tok_flags(const struct tokd_options *opt)
 	return (opt->strict_utf8 ? TOK_STRICT_UTF8 : 0u) |
 	       (opt->added_tokens ? 0u : TOK_ADDED_AS_TEXT);
 }
+
+/* Of the keys of texts with vocabulary `vocab`, by its place in --vocab. */
+struct tokb_options tokd_block_options(const struct tokd_options *opt, uint32_t vocab);
 
 enum tokd_options_result {
 	TOKD_OPTIONS_RUN,

@@ -76,6 +76,17 @@ static const struct opt_def defs[] = {
 		"parts; from 100000 on only a reader that stands still for this time"},
 	{"wait-readers", "N", OPT_COUNT, FIELD(wait_readers), 0, 16, "0",
 		"receive no packet before N readers have attached, for example to replay a capture"},
+	{"block-keys", "off|llm-d|vllm-sha256-cbor|vllm-xxhash-cbor", OPT_CHOICE, FIELD(block_keys),
+		0, 0, "off",
+		"publish keys of blocks of ids beside the ids: hashes by which routers of llm-d or "
+		"vLLM find a cached prefix",
+		.section = "Block keys"},
+	{"block-size", "N", OPT_COUNT, FIELD(block_size), 1, TOKB_BLOCK_SIZE_MAX, "16",
+		"ids of a block, as the engine has it"},
+	{"block-seed", "TEXT", OPT_TEXT, FIELD(block_seed), 0, 0, NULL,
+		"vLLM's PYTHONHASHSEED, or llm-d's hashSeed; vllm-xxhash-cbor needs one"},
+	{"block-model", "NAME[,...]", OPT_TEXT, FIELD(block_model), 0, 0, NULL,
+		"the model of each --vocab as llm-d's router knows it; not part of vLLM's keys"},
 	{"sink", "gpu[=TARGET]", OPT_TEXT, FIELD(sink), 0, 0, NULL,
 		"send ids to tokd-gpu, which embeds them; TARGET: shm[:PATH] (default), "
 		"cuda[:PATH] or verbs:HOST[:PORT]",

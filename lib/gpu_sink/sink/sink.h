@@ -21,7 +21,7 @@
 
 struct tokg_sink_config {
 	struct tokg_transport *transport; /* owned by the caller, closed after the sink is freed */
-	uint8_t *data;			  /* the token ring's records; their padding is zeroed */
+	uint8_t *data;			  /* the token ring's records; padding of ids is zeroed */
 	uint64_t mask;			  /* data bytes - 1 */
 	uint64_t start;			  /* position to begin at */
 	uint64_t start_records;		  /* published below it */

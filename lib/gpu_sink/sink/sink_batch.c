@@ -2,14 +2,16 @@
 /* Hot: the content of the next slot: a part of a long record, one record, a batch, or a repeat. */
 #include "sink_inside.h"
 
-/* The check word covers the padding of a record: it must be zero. */
+/*
+ * The check word covers the padding behind the ids: it must be zero. Keys of blocks, which may
+ * follow it, are the writer's.
+ */
 static void
 zero_padding(struct tokd_rec *rec)
 {
 	const uint64_t used = sizeof(*rec) + 4ull * rec->count;
 
-	if (used < rec->bytes)
-		memset((uint8_t *)rec + used, 0, rec->bytes - used);
+	memset((uint8_t *)rec + used, 0, tokg_align(used, TOKD_RING_ALIGN) - used);
 }
 
 /* Index of the vocabulary in the hello; n_vocabs: not in it. */

@@ -34,6 +34,7 @@ struct range {
 	PyObject_HEAD
 	struct reader *reader; /* strong reference */
 	struct tokr_record rec;
+	struct tokr_keys keys;
 	bool released;
 };
 
@@ -113,13 +114,23 @@ range_dealloc(PyObject *o)
 	free_object(o);
 }
 
+/* Where the keys begin in the buffer. */
+static Py_ssize_t
+keys_at(const struct range *self)
+{
+	return self->keys.count == 0 ? (Py_ssize_t)(self->rec.count * sizeof(uint32_t))
+				     : (const char *)self->keys.keys - (const char *)self->rec.ids;
+}
+
+/* The ids and, behind padding, the keys. */
 static int
 range_getbuffer(PyObject *o, Py_buffer *b, int flags)
 {
 	struct range *self = (struct range *)o;
 
 	return PyBuffer_FillInfo(b, o, (void *)(uintptr_t)self->rec.ids,
-		(Py_ssize_t)(self->rec.count * sizeof(uint32_t)), 1, flags);
+		keys_at(self) + (Py_ssize_t)((size_t)self->keys.count * self->keys.key_bytes), 1,
+		flags);
 }
 
 static Py_ssize_t
@@ -170,6 +181,16 @@ range_intact(PyObject *o, void *unused)
 		!self->reader->closed && tokr_check(self->reader->r, &self->rec) == 0);
 }
 
+/* (where they begin in the buffer, how many, bytes of each, enum tokb_scheme) */
+static PyObject *
+range_keys(PyObject *o, void *unused)
+{
+	const struct range *self = (struct range *)o;
+
+	return Py_BuildValue(
+		"(nIII)", keys_at(self), self->keys.count, self->keys.key_bytes, self->keys.scheme);
+}
+
 static PyObject *
 range_released(PyObject *o, void *unused)
 {
@@ -212,6 +233,8 @@ static PyGetSetDef range_getset[] = {
 		"each use. False if the reader is closed.",
 		NULL},
 	{"_released", range_released, NULL, "`tokens` may be overwritten.", NULL},
+	{"_keys", range_keys, NULL,
+		"Of keys: where they begin in the buffer, how many, bytes of each, scheme.", NULL},
 	{0},
 };
 
@@ -236,6 +259,10 @@ static PyMemberDef range_members[] = {
 		"TSC ticks when the range was published."),
 	MEMBER(range, "t_rx_ns", T_ULONGLONG, rec.t_rx_ns, "`t_rx` in ns."),
 	MEMBER(range, "t_publish_ns", T_ULONGLONG, rec.t_publish_ns, "`t_publish` in ns."),
+	MEMBER(range, "block_size", T_UINT, keys.block_size,
+		"Ids of a block; 0: the appliance runs without --block-keys."),
+	MEMBER(range, "first_block", T_UINT, keys.first,
+		"Index of the block of the first key within its stream."),
 	MEMBER(range, "_reason", T_UINT, rec.reason,
 		"enum tokd_reason, perhaps of a later release."),
 	{0},
@@ -366,6 +393,7 @@ reader_next(PyObject *o, PyObject *unused)
 		return NULL;
 	range->reader = (struct reader *)Py_NewRef(o);
 	range->rec = self->current;
+	tokr_keys(self->r, &range->rec, &range->keys);
 	self->current_range = range;
 	return (PyObject *)range;
 }
@@ -377,11 +405,13 @@ reader_rings(PyObject *o, PyObject *unused)
 	struct reader *self = (struct reader *)o;
 	PyObject *list = PyList_New(0);
 	struct tokr_ring ring;
+	struct tokr_keys keys;
 
+	tokr_keys(self->r, NULL, &keys);
 	for (uint32_t i = 0; list != NULL && tokr_ring_info(self->r, i, &ring) == 0; i++) {
-		PyObject *tuple = Py_BuildValue("(IIIKK)(IKKK)", ring.worker, ring.lcore,
+		PyObject *tuple = Py_BuildValue("(IIIKKII)(IKKK)", ring.worker, ring.lcore,
 			ring.vocab, (unsigned long long)ring.data_bytes,
-			(unsigned long long)ring.tsc_hz, ring.worker,
+			(unsigned long long)ring.tsc_hz, keys.block_size, keys.scheme, ring.worker,
 			(unsigned long long)ring.overruns, (unsigned long long)ring.lost_bytes,
 			(unsigned long long)ring.broken_records);
 
@@ -402,8 +432,8 @@ static PyMethodDef reader_methods[] = {
 	{"next", reader_next, METH_NOARGS, "The next range or None; releases the previous one."},
 	{"close", reader_close, METH_NOARGS, "Detach; the rings stay mapped while views exist."},
 	{"rings", reader_rings, METH_NOARGS,
-		"((worker, lcore, vocab, data_bytes, tsc_hz), (worker, overruns, bytes, ranges)) of "
-		"each."},
+		"((worker, lcore, vocab, data_bytes, tsc_hz, block_size, scheme), (worker, "
+		"overruns, bytes, ranges)) of each."},
 	{0},
 };
 

@@ -3,12 +3,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from .._native import libtokd as native
 from ..tokenizer.batch import Ids
 from ..wire import Reason
 from .errors import RingError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+LLM_D = 0  # enum tokb_scheme, whose keys are numbers
 
 
 class TokenRange(native.Range):
@@ -27,9 +34,27 @@ class TokenRange(native.Range):
     @property
     def tokens(self) -> Ids:
         """A view of the ring. Raises RingError after release."""
+        return np.frombuffer(self._memory(), np.uint32, len(self))
+
+    @property
+    def keys(self) -> npt.NDArray[Any]:
+        """Keys of the blocks that end in this range, a view of the ring like `tokens`.
+
+        As those of `Tokenizer.block_keys`: the first one is that of block `first_block`, which
+        begins at id `first_block * block_size` of the stream. Often there is none. Raises
+        RingError after release, and if the appliance runs without --block-keys.
+        """
+        if self.block_size == 0:
+            raise RingError("the appliance publishes no keys of blocks: start it with --block-keys")
+        start, n, each, scheme = self._keys
+        if scheme == LLM_D:
+            return np.frombuffer(self._memory(), np.uint64, n, start)
+        return np.frombuffer(self._memory(), np.uint8, n * each, start).reshape(n, each)
+
+    def _memory(self) -> memoryview:
         if self._released:
             raise RingError("the range was released: its ids may be overwritten; hold() it")
-        return np.frombuffer(memoryview(self), np.uint32)
+        return memoryview(self)
 
     @property
     def reason(self) -> Reason:

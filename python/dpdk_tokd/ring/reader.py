@@ -6,15 +6,18 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass
+from typing import get_args
 
 from .._native import libtokd as native
 from .._polling import PollingReader
+from ..tokenizer.block_keys import Scheme
 from .errors import RingError, RingRefused
 from .range import TokenRange
 from .streams import CutStream, Lost, OpenStreams, Restart
 
 __all__ = ["CutStream", "Lost", "Restart", "RingInfo", "RingReader", "TokenRange"]
 
+SCHEMES = get_args(Scheme)  # in the order of enum tokb_scheme
 ATTACH_TIMEOUT_S = 5.0
 RECONNECT_TIMEOUT_S = 1.0  # for one attempt
 RECONNECT_PAUSE_S = 0.05  # between attempts
@@ -30,6 +33,14 @@ class RingInfo:
     data_bytes: int
     tsc_hz: int
     instance: int
+    block_size: int  # ids of a block; 0: the appliance runs without --block-keys
+    key_scheme: str | None  # its --block-keys
+
+
+def _scheme(block_size: int, number: int) -> str | None:
+    if block_size == 0:
+        return None
+    return SCHEMES[number] if number < len(SCHEMES) else f"scheme {number}"
 
 
 class RingReader(PollingReader[TokenRange]):
@@ -85,7 +96,10 @@ class RingReader(PollingReader[TokenRange]):
         """The workers' rings; none after the reader was closed."""
         if self._reader.closed:
             return []
-        return [RingInfo(*ring, self._reader.instance) for ring, _ in self._reader.rings()]
+        return [
+            RingInfo(*ring[:5], self._reader.instance, ring[5], _scheme(*ring[5:]))
+            for ring, _ in self._reader.rings()
+        ]
 
     @property
     def instance(self) -> int:

@@ -99,6 +99,13 @@ def test_eal_answers_h_with_its_own_options(binary: Path) -> None:
             "-l: no such option; --help lists them; EAL options go before --",
         ),
         (["--check-config", "--", "--ip", "10.0.0"], "10.0.0: not an IPv4 address"),
+        (["--", "--block-keys", "sha256"], "--block-keys sha256: give off, llm-d, vllm-sha256"),
+        (["--", "--block-keys", "vllm-xxhash-cbor"], "needs --block-seed; start vLLM with"),
+        (["--", "--block-keys", "llm-d", "--block-model", "a,b"], "a,b: 2 names for 1 vocab"),
+        (
+            ["--", "--block-keys", "llm-d", "--ring-size", "64k"],
+            "too small for --block-keys with --block-size 16; give ",
+        ),
         (["--", "--check-config", "--ip", "10.0.0.1", "--vocab", "/no.json"], "/no.json"),
     ],
 )

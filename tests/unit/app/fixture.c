@@ -19,6 +19,7 @@ struct fixture *fx;
 struct rte_mempool *fx_pool;
 uint64_t fx_counted[C_COUNT];
 bool fx_zero_copy;
+uint32_t fx_block_keys, fx_block_size;
 uint32_t fx_streams = STREAMS, fx_names = NAMES_BYTES, fx_cache = 256;
 char fx_memory[16] = "128";
 char fx_pages[16] = "--no-huge";
@@ -108,6 +109,10 @@ setup_with(uint32_t ring_bytes, uint32_t side_bytes, bool zero_copy)
 		.cache_entries = fx_cache,
 		.fragments = FRAGMENTS,
 		.side_bytes = side_bytes,
+		.block_keys = fx_block_keys,
+		.block_size = fx_block_size,
+		.block_seed = "0",
+		.block_model = "one,two",
 	};
 	fx->w = (struct tokd_worker){
 		.port = port,

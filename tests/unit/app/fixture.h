@@ -68,6 +68,9 @@ extern struct fixture *fx;
 extern struct rte_mempool *fx_pool;
 extern struct rte_ring *fx_tx; /* what the port has sent */
 
+/* --block-keys and --block-size. Set before a fixture is made. */
+extern uint32_t fx_block_keys, fx_block_size;
+
 /* Replies are sent from the ring: however few ids they have. Set before a fixture is made. */
 extern bool fx_zero_copy;
 
@@ -145,13 +148,18 @@ struct text_ids {
 	uint32_t n, first_flags, last_flags, aborts, reason, text_end;
 	uint32_t records;
 	uint64_t serial;
+	uint32_t n_keys;
 	uint32_t id[1u << 17];
+	uint8_t key[32u << 17];
 };
 /* Read every record since the last call; those of `stream` are gathered and checked for order. */
 void gather(uint64_t stream, struct text_ids *got);
+/* Its keys are those that libtokd-block-keys gives for all its ids at once. */
+void expect_keys(const struct text_ids *got);
 /* Ids of the whole text by tok_encode. */
 uint32_t whole(const void *text, uint32_t n, uint32_t *ids, uint32_t room);
-/* The records of `stream` since the last call are those of the text, FIRST to LAST. */
+/* The records of `stream` since the last call are those of the text, FIRST to LAST; so are the keys
+ * of their blocks. */
 void expect_text(uint64_t stream, const void *text, uint32_t n);
 uint32_t crc32c_of(const void *p, uint32_t n);
 

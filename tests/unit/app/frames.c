@@ -250,6 +250,7 @@ gather(uint64_t stream, struct text_ids *got)
 	assert_true(fx->read_pos >= r->tail);
 	while (fx->read_pos < r->head) {
 		struct tokd_rec *rec = tokd_ring_at(r, fx->read_pos);
+		uint32_t n_keys;
 
 		assert_int_equal(rec->bytes % TOKD_RING_ALIGN, 0);
 		assert_true(rec->bytes >= TOKD_RING_ALIGN);
@@ -260,7 +261,11 @@ gather(uint64_t stream, struct text_ids *got)
 			continue;
 		}
 		assert_int_equal(rec->kind, TOKD_REC_TOKENS);
-		assert_int_equal(rec->bytes, tokd_rec_bytes(rec->count));
+		n_keys = r->block_size == 0 ? 0
+					    : tokd_rec_keys(rec->first, rec->count, r->block_size);
+		assert_int_equal(!(rec->flags & TOKD_REC_KEYS), n_keys == 0);
+		assert_int_equal(
+			rec->bytes, tokd_rec_bytes(rec->count) + tokd_rec_keys_bytes(r, n_keys));
 		assert_true(rec->t_publish >= rec->t_rx);
 		if (rec->stream_id != stream)
 			continue;
@@ -270,6 +275,10 @@ gather(uint64_t stream, struct text_ids *got)
 		assert_int_equal(!(rec->flags & TOKD_REC_FIRST), got->records != 1);
 		assert_int_equal(got->last_flags + got->aborts, 0);
 		assert_true(rec->count > 0 || rec->flags != 0);
+		assert_true(got->n_keys + n_keys <= RTE_DIM(got->id));
+		memcpy(&got->key[got->n_keys * r->key_bytes],
+			RTE_PTR_ADD(rec, tokd_rec_bytes(rec->count)), n_keys * r->key_bytes);
+		got->n_keys += n_keys;
 		assert_int_equal(rec->first, got->n);
 		assert_true(rec->epoch == EPOCH || rec->epoch == 0); /* 0: the plain-text port */
 		assert_int_equal(rec->vocab, fx->w.vocab[fx->vocab].checksum);
@@ -282,6 +291,23 @@ gather(uint64_t stream, struct text_ids *got)
 		memcpy(&got->id[got->n], tokd_rec_ids(rec), 4 * rec->count);
 		got->n += rec->count;
 	}
+}
+
+void
+expect_keys(const struct text_ids *got)
+{
+	const struct tokb_options o = tokd_block_options(&fx->opt, fx->vocab);
+	uint8_t *want;
+	struct tokb *k;
+
+	if (fx->opt.block_keys == 0)
+		return;
+	want = calloc(got->n / o.block_size + 1, tokb_key_bytes(o.scheme));
+	k = tokb_create(&o, NULL);
+	assert_int_equal(got->n_keys, tokb_feed(k, got->id, got->n, want));
+	assert_memory_equal(got->key, want, got->n_keys * tokb_key_bytes(o.scheme));
+	tokb_free(k);
+	free(want);
 }
 
 void
@@ -298,6 +324,7 @@ expect_text(uint64_t stream, const void *text, uint32_t n)
 	assert_int_equal(got->text_end, n);
 	assert_int_equal(got->n, n_want);
 	assert_memory_equal(got->id, want, 4 * n_want);
+	expect_keys(got);
 	free(want);
 	free(got);
 }

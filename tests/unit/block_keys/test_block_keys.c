@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Keys of blocks: what the originators publish, however the ids are cut, and what is refused. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <tokd/block_keys.h>
@@ -132,6 +133,26 @@ TEST(cuts_change_no_key)
 			}
 		}
 		tokb_free(k);
+	}
+}
+
+TEST(a_copy_begins_anew_with_the_same_options)
+{
+	for (int scheme = 0; scheme < TOKB_SCHEMES; scheme++) {
+		struct tokb_options o = {.scheme = scheme, .block_size = 7, .seed = TEXT("0")};
+		uint8_t first[8 * 32], second[8 * 32];
+		struct tokb *k, *copy;
+
+		o.model = (struct tokb_text)TEXT("a model");
+		o.cache_salt = scheme != TOKB_LLM_D ? (struct tokb_text)TEXT("salt") : o.cache_salt;
+		k = make(o);
+		assert_int_equal(tokb_feed(k, some_ids(), 60, first), 8); /* four ids wait */
+		copy = malloc(tokb_bytes(k));
+		tokb_copy(copy, k);
+		tokb_free(k);
+		assert_int_equal(tokb_feed(copy, some_ids(), 60, second), 8);
+		assert_memory_equal(first, second, 8 * tokb_key_bytes(scheme));
+		free(copy);
 	}
 }
 

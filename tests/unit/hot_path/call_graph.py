@@ -347,9 +347,10 @@ class Object:
 
 
 def members(archive: Path) -> list[Path]:
-    """Object files of a static library of meson's, thin or not."""
+    """Object files of a static library of meson's, thin or not; a shared one beside it has them."""
     names = [Path(name).name for name in binutils("ar", "t", archive).splitlines()]
-    return [archive.with_name(archive.name + ".p") / name for name in names]
+    shared = sorted(archive.parent.glob(f"{archive.stem}.so*.p"))
+    return [(shared[0] if shared else Path(f"{archive}.p")) / name for name in names]
 
 
 class CallGraph:

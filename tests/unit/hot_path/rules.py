@@ -58,7 +58,7 @@ COMPILER = {
     r"__tls_get_addr": "to find an lcore's number; of a linked program a load, which is tested",
 }
 
-# What of DPDK is called or looked at.
+# What of other libraries is called or looked at.
 EXTERNAL = {
     "rte_eth_fp_ops": "the table of the drivers' burst functions",
     "rte_eth_call_rx_callbacks": "for callbacks of RX, of which none is registered",
@@ -71,6 +71,7 @@ EXTERNAL = {
     "rte_ipv4_frag_reassemble_packet": "a table made whole at start; mbufs are chained, not copied",
     "rte_ipv6_frag_reassemble_packet": "the same",
     "rte_ip_frag_free_death_row": "mbufs of incomplete datagrams, back to their pools",
+    r"SHA256_(Init|Update|Final)": "OpenSSL's, on a context of ours: instructions of the CPU",
 }
 
 
@@ -194,6 +195,7 @@ NOT_HOT = {
     r"cmd_\w+": "commands of telemetry, on DPDK's telemetry thread",
     r"__tokd_log_\w+": "register log types, before main",
     r"choose_crc32c|rte_hash_crc_init_alg": "choose CRC instructions, before main",
+    r"find_instructions": "the same for SHA-256",
     r"fill_table": "of a CRC, once, while loading",
     r"(mem|vocab|cache)_(alloc|free)": "struct tok_mem: used while loading and freeing",
     r"compare_\w+": "for qsort, while loading",

@@ -26,7 +26,12 @@ from rules import ByPointer, Rules, findings, forbidden
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 BUILD = REPOSITORY / os.environ.get("TOKD_BUILD", "build")
-ARCHIVES = ("app/libtokd.a", "lib/gpu_sink/libtokd-gpu-sink.a", "lib/tokenizer/libtok.a")
+ARCHIVES = (
+    "app/libtokd.a",
+    "lib/block_keys/libtokd-block-keys.a",
+    "lib/gpu_sink/libtokd-gpu-sink.a",
+    "lib/tokenizer/libtok.a",
+)
 
 pytestmark = pytest.mark.skipif(
     not all(map(shutil.which, ("cc", "objdump", "readelf", "addr2line", "ar"))),
@@ -65,6 +70,7 @@ def test_the_hot_path_is_reached(graph: CallGraph) -> None:
     names = {node.name for node in Rules().reach(graph)}
     stages = "net_ether net_ipv4 net_ipv6 net_udp stream_rx stream_feed tx_flush housekeeping"
     assert {f"tokd_{stage}" for stage in stages.split()} <= names
+    assert "tokb_feed" in names
     assert {"tok_encode_whole", "tok_bpe_push", "tok_bpe_release", "tok_pretok_feed"} <= names
     assert {"rte_eth_fp_ops", "rte_mempool_ops_table"} <= names
 

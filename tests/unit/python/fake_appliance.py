@@ -46,6 +46,9 @@ class FakeRing:
             "tsc_hz": TSC_HZ,
             "vocab": VOCAB,
             "lcore": self.worker + 1,
+            "block_size": 0,
+            "key_scheme": 0,
+            "key_bytes": 0,
         }
         self.memory[: layout.HDR.size] = layout.HDR.pack(*(fields | other).values())
 
@@ -55,22 +58,25 @@ class FakeRing:
     def set_tail(self, tail: int) -> None:
         self.memory[layout.TAIL_OFFSET : layout.TAIL_OFFSET + 8] = tail.to_bytes(8, "little")
 
-    def publish(self, ids: Iterable[int] = (), **other: int) -> int:
+    def publish(self, ids: Iterable[int] = (), keys: bytes = b"", **other: int) -> int:
         """Publish a record; returns its position. A keyword replaces a field of struct tokd_rec."""
-        ids = np.fromiter(ids, np.uint32)
-        size = -(-(layout.REC.size + 4 * len(ids)) // layout.ALIGN) * layout.ALIGN
+        data = np.fromiter(ids, np.uint32).tobytes()
+        n_ids = len(data) // 4
+        if keys:
+            data = data.ljust(-(-len(data) // layout.ALIGN) * layout.ALIGN, b"\0") + keys
+        size = -(-(layout.REC.size + len(data)) // layout.ALIGN) * layout.ALIGN
         to_end = self.data_bytes - self.head % self.data_bytes
         if size > to_end:
             self._write({"bytes": to_end, "kind": layout.Kind.PAD}, b"")
         pos = self.head
-        fields = {"bytes": size, "kind": layout.Kind.TOKENS, "n_ids": len(ids), "stream_id": 7}
-        self._write(fields | other, ids.tobytes(), size)
+        fields = {"bytes": size, "kind": layout.Kind.TOKENS, "n_ids": n_ids, "stream_id": 7}
+        self._write(fields | other, data, size)
         return pos
 
-    def _write(self, fields: dict[str, int], ids: bytes, size: int | None = None) -> None:
+    def _write(self, fields: dict[str, int], data: bytes, size: int | None = None) -> None:
         rec = layout.Rec(*(fields.get(name, 0) for name in layout.Rec._fields))
         at = layout.HDR_BYTES + self.head % self.data_bytes
-        record = layout.REC.pack(*rec) + ids
+        record = layout.REC.pack(*rec) + data
         self.memory[at : at + len(record)] = record
         self.head += rec.bytes if size is None else size
         self.set_head(self.head)

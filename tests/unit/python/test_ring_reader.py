@@ -89,6 +89,62 @@ def test_tokens_are_the_ring_itself_and_read_only(one, reader):
         tokens.flags.writeable = True
 
 
+KEYS = {"block_size": 2, "key_scheme": 0, "key_bytes": 8}
+
+
+def keyed(path: str, **header: int) -> FakeAppliance:
+    appliance = FakeAppliance(path, [FakeRing()])
+    appliance.rings[0].set_header(**(KEYS | header))
+    return appliance
+
+
+def test_keys_are_the_ring_itself_and_read_only(path):
+    appliance = keyed(path)
+    with RingReader(path, timeout=5) as reader:
+        (info,) = reader.rings
+        assert (info.block_size, info.key_scheme) == (2, "llm-d")
+        numbers = np.array([1 << 63, 5], np.uint64)
+        ring = appliance.rings[0]
+        ring.publish([9, 8, 7], first=3, keys=numbers.tobytes(), flags=layout.REC_KEYS)
+        ring.publish([6], first=6)
+        r = next(reader)
+        assert (r.first_block, r.block_size, r.tokens.tolist()) == (1, 2, [9, 8, 7])
+        keys = r.keys
+        assert keys.tolist() == numbers.tolist() and keys.dtype == np.uint64
+        assert not keys.flags.owndata and not keys.flags.writeable
+        assert next(reader).keys.shape == (0,)
+        with pytest.raises(RingError, match="released"):
+            _ = r.keys
+    appliance.end()
+
+
+def test_digests_are_rows_of_bytes(path):
+    appliance = keyed(path, key_scheme=1, key_bytes=32)
+    with RingReader(path, timeout=5) as reader:
+        appliance.rings[0].publish([1, 2], keys=bytes(range(32)), flags=layout.REC_KEYS)
+        appliance.rings[0].publish([3])
+        assert next(reader).keys.tolist() == [list(range(32))]
+        assert next(reader).keys.shape == (0, 32)
+    appliance.end()
+
+
+def test_without_block_keys_there_is_nothing_to_ask_for(one, reader):
+    one.rings[0].publish([1])
+    with pytest.raises(RingError, match="--block-keys"):
+        _ = next(reader).keys
+    (info,) = reader.rings
+    assert (info.block_size, info.key_scheme) == (0, None)
+
+
+def test_keys_that_do_not_fit_their_record_are_refused(path):
+    appliance = keyed(path)
+    with RingReader(path, timeout=5) as reader:
+        appliance.rings[0].publish([1] * 40, flags=layout.REC_KEYS)
+        with pytest.raises(RingError, match="keys of their blocks of 2"):
+            next(reader)
+    appliance.end()
+
+
 def test_going_on_releases_the_range_before(one, reader):
     r = one.rings[0]
     r.publish([1])

@@ -344,6 +344,42 @@ TEST(whose_records_are_wrong_is_found_out)
 	}
 }
 
+/* Keys that do not fit their record, or of blocks of no size. */
+TEST(whose_keys_are_wrong_is_found_out)
+{
+	static const struct {
+		uint32_t block_size, first;
+	} wrong[] = {{0, 0}, {1, 0}, {15, 0}, {16, UINT32_MAX}};
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		struct tokr_record rec;
+		struct tokd_rec *in;
+		struct server *s;
+		struct tokr *r;
+
+		assert_int_equal(server_setup((void **)&s), 0);
+		s->hdr->key_bytes = 32;
+		s->hdr->block_size = wrong[i].block_size;
+		r = attached(s, TOKR_READER);
+		in = server_publish(s, 16);
+		in->flags = TOKD_REC_KEYS;
+		in->first = wrong[i].first;
+		assert_int_equal(tokr_next(r, &rec, 100), TOKR_INVALID);
+		assert_non_null(strstr(tokr_last_error(r)->text, "the keys of their blocks"));
+		tokr_detach(r);
+		assert_int_equal(server_teardown((void **)&s), 0);
+	}
+}
+
+FIXTURE_TEST(whose_keys_have_an_odd_size_is_refused)
+{
+	struct server *s = *state;
+
+	s->hdr->block_size = 16;
+	s->hdr->key_bytes = 12;
+	refuses(s, TOKR_INVALID, "key_bytes 12");
+}
+
 TEST(whose_head_is_impossible_is_found_out)
 {
 	static const uint64_t wrong[] = {

@@ -86,7 +86,7 @@ MAY_INCLUDE: dict[str, set[str]] = {
     APP + "control": {"include/tokd", "tok.h", "log", "lib/notify", "lib/gpu_sink/sink"}
     | {APP + "options", APP + "readers", APP + "control/port", APP + "control/tables"}
     | DATA_PATH,
-    APP + "control/tables": {"log"} | DATA_PATH,
+    APP + "control/tables": {"include/tokd", "log"} | DATA_PATH,
     APP + "control/port": {"include/tokd", "log", APP + "options", APP + "datapath"},
     APP + "telemetry": {"log", APP + "control", APP + "control/port"} | DATA_PATH,
     "app/dpdk-tokd": {"log", "lib/notify"}

@@ -17,6 +17,7 @@
 #include <rte_common.h>
 
 #include <tok.h>
+#include <tokd/block_keys.h>
 #include <tokd/wire.h>
 
 #include "datapath/net.h"
@@ -94,6 +95,7 @@ struct tokd_stream {
 	uint64_t t_active;  /* TSC of its latest packet; OPEN: that made progress */
 	uint64_t serial;    /* of its records */
 	uint64_t name;	    /* of its key and MAC address: for names */
+	struct tokb *keys;  /* of its blocks; NULL: without --block-keys */
 
 	/* times, TSC */
 	uint64_t t_open;    /* its first packet was received */
@@ -158,6 +160,9 @@ struct tokd_streams {
 	uint64_t mean_open;		     /* ticks that texts were open, of late */
 	uint32_t n; /* may be open; there is one more (tokd_stream_make_ready) */
 	struct tokd_stream *stream;
+	/* One for each stream: see control/tables/key_table.h. NULL: without --block-keys. */
+	uint8_t *keys;
+	size_t keys_each; /* bytes */
 	/* For the sink: hashed by serial, with a secret. */
 	struct tokd_stream_bucket *by_serial;
 	uint64_t serial_secret;

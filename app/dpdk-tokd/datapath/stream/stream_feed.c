@@ -26,9 +26,9 @@
 
 /* Bytes to reserve for feeding n bytes. */
 static uint64_t
-worst_case(const struct tokd_stream *s, size_t n)
+worst_case(const struct tokd_worker *w, const struct tokd_stream *s, size_t n)
 {
-	return tokd_rec_bytes(tok_stream_bound(&s->tok, n));
+	return tokd_rec_most(&w->ring, tok_stream_bound(&s->tok, n));
 }
 
 /* The bytes, at most n and TOKD_PIECE_MAX, that fit one reservation. */
@@ -36,7 +36,7 @@ static uint32_t
 piece_of(const struct tokd_worker *w, const struct tokd_stream *s, uint32_t n)
 {
 	n = RTE_MIN(n, TOKD_PIECE_MAX);
-	while (n > 1 && worst_case(s, n) > tokd_ring_max(&w->ring))
+	while (n > 1 && worst_case(w, s, n) > tokd_ring_max(&w->ring))
 		n /= 2;
 	return n;
 }
@@ -66,11 +66,27 @@ take_times(struct tokd_worker *w, struct tokd_stream *s, const struct tokd_rec *
 	}
 }
 
+/*
+ * The keys of the blocks that these ids complete, behind them. Returns how many. Zeroed up to the
+ * end of the record, as its readers may send it on.
+ */
+static uint32_t
+put_keys(struct tokd_worker *w, struct tokd_stream *s, struct tokd_rec *rec, uint32_t count)
+{
+	uint8_t *keys = RTE_PTR_ADD(rec, tokd_rec_bytes(count));
+	const uint32_t n = (uint32_t)tokb_feed(s->keys, tokd_rec_ids(rec), count, keys);
+	const uint64_t used = (uint64_t)n * w->ring.key_bytes;
+
+	memset(keys + used, 0, tokd_rec_keys_bytes(&w->ring, n) - used);
+	return n;
+}
+
 static void
-publish(struct tokd_worker *w, struct tokd_stream *s, uint64_t pos, uint32_t count, bool last,
-	uint64_t t_rx)
+publish(struct tokd_worker *w, struct tokd_stream *s, uint64_t pos, uint32_t count, uint32_t n_keys,
+	bool last, uint64_t t_rx)
 {
 	struct tokd_rec *rec = tokd_ring_at(&w->ring, pos);
+	uint64_t bytes = tokd_rec_bytes(count);
 
 	rec->flags = (s->published ? 0 : TOKD_REC_FIRST) | (last ? TOKD_REC_LAST : 0);
 	rec->stream_id = s->key.stream_id;
@@ -82,7 +98,12 @@ publish(struct tokd_worker *w, struct tokd_stream *s, uint64_t pos, uint32_t cou
 	rec->epoch = s->key.epoch;
 	rec->reason = TOKD_R_NONE;
 	rec->text_end = s->text_end;
-	tokd_ring_publish(&w->ring, pos);
+	if (unlikely(n_keys > 0)) {
+		rec->flags |= TOKD_REC_KEYS;
+		bytes += tokd_rec_keys_bytes(&w->ring, n_keys);
+		w->counter[C_BLOCK_KEYS] += n_keys;
+	}
+	tokd_ring_publish_bytes(&w->ring, pos, bytes);
 	tokd_count_record(w);
 	take_times(w, s, rec);
 	s->published = true;
@@ -112,14 +133,15 @@ feed_piece(struct tokd_worker *w, struct tokd_stream *s, const uint8_t *text, ui
 {
 	size_t room = tok_stream_bound(&s->tok, n);
 	struct tok_result res;
-	uint32_t crc;
+	struct tokd_rec *rec;
+	uint32_t crc, n_keys = 0;
 	uint64_t pos, t;
 
 	if (unlikely((s->flags & TOKD_F_IDS) && tokd_stream_rec_room(s) == 0)) {
 		w->counter[C_DROP_REPLY_WINDOW]++;
 		return TOKD_NOT_FED;
 	}
-	pos = reserve(w, s, tokd_rec_bytes(room));
+	pos = reserve(w, s, tokd_rec_most(&w->ring, room));
 	if (unlikely(pos == TOKD_RING_FULL)) {
 		w->counter[C_DROP_RING_FULL]++;
 		return TOKD_NOT_FED;
@@ -129,9 +151,11 @@ feed_piece(struct tokd_worker *w, struct tokd_stream *s, const uint8_t *text, ui
 	if (unlikely(last && crc != want))
 		return feed_failed(w, s, TOKD_R_TEXT_CRC);
 
+	rec = tokd_ring_at(&w->ring, pos);
 	t = rte_rdtsc();
-	res = tok_stream_feed(
-		&s->tok, text, n, last, tokd_rec_ids(tokd_ring_at(&w->ring, pos)), room);
+	res = tok_stream_feed(&s->tok, text, n, last, tokd_rec_ids(rec), room);
+	if (unlikely(s->keys != NULL))
+		n_keys = put_keys(w, s, rec, (uint32_t)res.produced);
 	t = rte_rdtsc() - t;
 	s->tok_ticks += t;
 	w->fed_ticks += t;
@@ -146,7 +170,7 @@ feed_piece(struct tokd_worker *w, struct tokd_stream *s, const uint8_t *text, ui
 	s->part += n;
 	w->counter[C_TEXT_BYTES] += n;
 	if (res.produced > 0 || last || !s->published)
-		publish(w, s, pos, (uint32_t)res.produced, last, t_rx);
+		publish(w, s, pos, (uint32_t)res.produced, n_keys, last, t_rx);
 	return TOKD_FED;
 }
 
@@ -235,7 +259,7 @@ gather(struct tokd_worker *w, const struct tokd_stream *s, struct tokd_req *last
 
 		if (m->nb_segs > 1 || req.offset != s->text_end + bytes ||
 			req.length > TOKD_GATHER_MAX - bytes ||
-			worst_case(s, bytes + req.length) > tokd_ring_max(&w->ring))
+			worst_case(w, s, bytes + req.length) > tokd_ring_max(&w->ring))
 			break;
 		rte_memcpy(&w->gather[bytes], rte_pktmbuf_mtod_offset(m, void *, sizeof(req)),
 			req.length);
@@ -353,5 +377,5 @@ tokd_stream_feed_deferred(struct tokd_worker *w)
 void
 tokd_stream_probe(struct tokd_worker *w, struct tokd_stream *s)
 {
-	reserve(w, s, worst_case(s, piece_of(w, s, TOKD_WIRE_PAYLOAD)));
+	reserve(w, s, worst_case(w, s, piece_of(w, s, TOKD_WIRE_PAYLOAD)));
 }

@@ -206,6 +206,10 @@ tokd_stream_open(struct tokd_worker *w, struct tokd_source *source,
 	s->t_open = w->t_burst;
 	s->last = TOKD_NO_PACKET;
 	tok_stream_init(&s->tok, vocab->tok, vocab->cache, tokd_tok_flags(w->opt));
+	if (unlikely(vocab->keys != NULL)) {
+		s->keys = (struct tokb *)(t->keys + (size_t)(s - t->stream) * t->keys_each);
+		tokb_copy(s->keys, vocab->keys);
+	}
 
 	/* Only now has the prefetch had its time. */
 	if (unlikely(tokd_names_have(&t->names, name))) {

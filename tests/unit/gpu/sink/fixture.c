@@ -357,9 +357,11 @@ consume_batch(struct world *w, const struct tokg_hdr *h, const uint8_t *p, enum 
 		uint32_t flags = 0;
 
 		assert_int_equal(rec->kind, TOKD_REC_TOKENS);
-		assert_int_equal(rec->bytes, record_bytes(rec->count));
+		assert_int_equal(rec->bytes, record_bytes(rec->count) + keys_bytes(rec->flags));
 		assert_int_equal(rec->vocab, vocabs[h->vocab]);
-		assert_zero(p + at, sizeof(*rec) + 4ull * rec->count, rec->bytes);
+		assert_zero(p + at, sizeof(*rec) + 4ull * rec->count, record_bytes(rec->count));
+		for (uint64_t i = record_bytes(rec->count); i < rec->bytes; i++)
+			assert_int_equal(p[at + i], KEY_BYTE);
 		flags |= rec->flags & TOKD_REC_FIRST ? TOKG_FIRST : 0;
 		flags |= rec->flags & TOKD_REC_LAST ? TOKG_LAST : 0;
 		flags |= rec->flags & TOKD_REC_ABORT ? TOKG_ABORT : 0;

@@ -135,7 +135,8 @@ void release(struct world *w, uint32_t most);
 void settle_all(struct world *w);
 
 /* texts.c */
-/* A record of `count` ids more of text `serial`; the last one with `flags` LAST or ABORT. */
+/* A record of `count` ids more of text `serial`; the last one with `flags` LAST or ABORT, and
+ * perhaps KEYS. */
 bool publish(struct world *w, uint32_t serial, uint32_t count, uint32_t flags);
 uint32_t new_text(struct world *w, uint32_t vocab, uint32_t total);
 /* Would such a record fit now? */
@@ -146,3 +147,6 @@ void embedded(struct world *w, uint64_t serial, uint32_t first, uint32_t n, cons
 /* The cursor has passed what lies before it: all of that is embedded, or failed. */
 void check_passed(struct world *w);
 uint64_t record_bytes(uint32_t count);
+/* With TOKD_REC_KEYS, of keys behind it, which are KEY_BYTE. */
+uint64_t keys_bytes(uint32_t flags);
+#define KEY_BYTE 0xa5

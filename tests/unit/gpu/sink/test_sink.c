@@ -126,6 +126,23 @@ TEST(batches_have_one_vocabulary)
 	world_free(w);
 }
 
+/* The padding of ids is zero; keys of blocks, behind it, stay as they are. */
+TEST(keys_of_blocks_are_passed_on_in_a_batch_and_left_out_of_others)
+{
+	struct world *w = small_world(0);
+
+	for (uint32_t i = 0; i < 3; i++)
+		publish(w, new_text(w, vocabs[0], 3), 3, TOKD_REC_LAST | TOKD_REC_KEYS);
+	turns(w, 1);
+	assert_int_equal(w->hdr[0].flags, TOKG_BATCH);
+	settle_all(w);
+	publish(w, new_text(w, vocabs[0], IDS), IDS, TOKD_REC_LAST | TOKD_REC_KEYS);
+	turns(w, 1);
+	assert_int_equal(w->hdr[1].bytes, 4 * IDS);
+	settle_all(w);
+	world_free(w);
+}
+
 TEST(a_vocabulary_without_a_table_fails_at_once)
 {
 	struct world *w = small_world(0);

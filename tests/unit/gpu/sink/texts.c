@@ -11,6 +11,12 @@ record_bytes(uint32_t count)
 	return tokg_align(sizeof(struct tokd_rec) + 4ull * count, TOKD_RING_ALIGN);
 }
 
+uint64_t
+keys_bytes(uint32_t flags)
+{
+	return flags & TOKD_REC_KEYS ? TOKD_RING_ALIGN : 0;
+}
+
 uint32_t
 new_text(struct world *w, uint32_t vocab, uint32_t total)
 {
@@ -46,7 +52,7 @@ bool
 publish(struct world *w, uint32_t serial, uint32_t count, uint32_t flags)
 {
 	struct text *t = &w->text[serial];
-	const uint64_t bytes = record_bytes(count), pos = producer(w, bytes);
+	const uint64_t bytes = record_bytes(count) + keys_bytes(flags), pos = producer(w, bytes);
 	struct tokd_rec *rec = (struct tokd_rec *)(w->ring + (pos & w->mask));
 	uint32_t *ids = (uint32_t *)(rec + 1);
 
@@ -59,7 +65,7 @@ publish(struct world *w, uint32_t serial, uint32_t count, uint32_t flags)
 		pad->bytes = (uint32_t)(pos - w->head);
 		pad->kind = TOKD_REC_PAD;
 	}
-	memset(rec, 0xa5, bytes); /* padding is not zero */
+	memset(rec, KEY_BYTE, bytes); /* padding is not zero */
 	*rec = (struct tokd_rec){
 		.bytes = (uint32_t)bytes,
 		.kind = TOKD_REC_TOKENS,

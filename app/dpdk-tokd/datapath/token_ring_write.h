@@ -47,6 +47,13 @@ tokd_rec_bytes(uint64_t count)
 	return RTE_ALIGN_CEIL(sizeof(struct tokd_rec) + 4 * count, (uint64_t)TOKD_RING_ALIGN);
 }
 
+/* `count` of a record in words: of 4 bytes, as many as ids. */
+static inline uint64_t
+tokd_rec_words(enum tokd_rec_kind kind, uint64_t count)
+{
+	return unlikely(kind == TOKD_REC_TEXT) ? (count + 3) / 4 : count;
+}
+
 /* The largest reservation in bytes: with the padding before it, it still fits the ring. */
 static inline uint64_t
 tokd_ring_max(const struct tokd_ring *r)
@@ -74,10 +81,10 @@ tokd_ring_reserve(struct tokd_ring *r, uint64_t bytes)
 
 /*
  * Publish the record at `pos`; `bytes`, `kind` and `t_publish` are set here, all else by the
- * caller. It takes the space of its `count` ids, not what was reserved.
+ * caller. It takes the space of its `count` ids, or bytes of text, not what was reserved.
  */
 static inline void
-tokd_ring_publish(struct tokd_ring *r, uint64_t pos)
+tokd_ring_publish(struct tokd_ring *r, uint64_t pos, enum tokd_rec_kind kind)
 {
 	struct tokd_rec *rec = tokd_ring_at(r, pos);
 
@@ -88,8 +95,8 @@ tokd_ring_publish(struct tokd_ring *r, uint64_t pos)
 		pad->bytes = (uint32_t)(pos - r->head);
 		pad->kind = TOKD_REC_PAD;
 	}
-	rec->bytes = (uint32_t)tokd_rec_bytes(rec->count);
-	rec->kind = TOKD_REC_TOKENS;
+	rec->bytes = (uint32_t)tokd_rec_bytes(tokd_rec_words(kind, rec->count));
+	rec->kind = kind;
 	rec->t_publish = rte_rdtsc();
 	r->head = pos + rec->bytes;
 	/* Release: a reader that sees the new head sees the record and the padding before it. */

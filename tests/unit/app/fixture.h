@@ -123,7 +123,7 @@ struct reply {
 	struct tokd_rep rep;
 	uint32_t frame_bytes;
 	uint32_t udp_payload;
-	uint32_t ids[2 * TOKD_REPLY_IDS];
+	uint32_t ids[TOKD_WIRE_PAYLOAD]; /* or bytes of text */
 };
 
 /* The next frame out, or NULL; the caller frees it. */
@@ -146,7 +146,8 @@ struct text_ids {
 	uint64_t serial;
 	uint32_t id[1u << 17];
 };
-/* Read every record since the last call; those of `stream` are gathered and checked for order. */
+/* Read every record since the last call; those of `stream` are gathered and checked for order.
+ * Bytes of text become an id each. */
 void gather(uint64_t stream, struct text_ids *got);
 /* Ids of the whole text by tok_encode. */
 uint32_t whole(const void *text, uint32_t n, uint32_t *ids, uint32_t room);

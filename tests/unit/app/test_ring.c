@@ -305,7 +305,7 @@ fill_to_the_last_byte(void)
 		uint64_t pos = tokd_ring_reserve(r, 64);
 
 		*tokd_ring_at(r, pos) = (struct tokd_rec){.flags = TOKD_REC_FIRST | TOKD_REC_LAST};
-		tokd_ring_publish(r, pos);
+		tokd_ring_publish(r, pos, TOKD_REC_TOKENS);
 	}
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Streams: one text each, from packets to ids. doc/reference/protocol.md defines the states.
+ * Streams: one text each, from packets to ids; with TOKD_F_DECODE from ids to text, which then
+ * stands where ids do. doc/reference/protocol.md defines the states.
  *
  *                    all fed, text_crc correct
  *          ┌─────────────────────────────────────▶ DONE ───┐  done-timeout,
@@ -21,6 +22,7 @@
 
 #include "datapath/net.h"
 #include "datapath/source/source.h"
+#include "decode.h"
 #include "done_names.h"
 
 #if RTE_BYTE_ORDER != RTE_LITTLE_ENDIAN
@@ -59,6 +61,8 @@ struct tokd_stream_rec {
 };
 
 #define TOKD_STREAM_RECS 128 /* the reply window */
+/* Flags that all packets of a stream have, or none; in `flags`, too. */
+#define TOKD_STREAM_MODE (TOKD_F_DECODE | TOKD_F_SKIP_SPECIAL)
 #define TOKD_NO_PACKET UINT32_MAX
 static_assert(RTE_IS_POWER_OF_2(TOKD_WIRE_WINDOW) && TOKD_WIRE_WINDOW <= 64, "one word of bits");
 static_assert((TOKD_STREAM_RECS & (TOKD_STREAM_RECS - 1)) == 0, "indexed by masking");
@@ -123,7 +127,11 @@ struct tokd_stream {
 
 	struct tokd_held held[TOKD_WIRE_WINDOW];      /* by number modulo window */
 	struct tokd_stream_rec rec[TOKD_STREAM_RECS]; /* rising in first, and in pos */
-	struct tok_stream tok __rte_cache_aligned;    /* its first lines are prefetched */
+	union {
+		/* Its first lines are prefetched. */
+		struct tok_stream tok __rte_cache_aligned;
+		struct tokd_decode decode; /* with TOKD_F_DECODE */
+	};
 } __rte_cache_aligned;
 
 /*
@@ -265,6 +273,20 @@ tokd_held_free(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *m)
 	rte_pktmbuf_free(m);
 }
 
+/* Of its records. */
+static inline enum tokd_rec_kind
+tokd_stream_kind(const struct tokd_stream *s)
+{
+	return unlikely(s->flags & TOKD_F_DECODE) ? TOKD_REC_TEXT : TOKD_REC_TOKENS;
+}
+
+/* Of `count` ids in a record; of text as many. */
+static inline uint32_t
+tokd_stream_bytes(const struct tokd_stream *s, uint32_t count)
+{
+	return unlikely(s->flags & TOKD_F_DECODE) ? count : count * (uint32_t)sizeof(uint32_t);
+}
+
 static inline uint32_t
 tokd_stream_rec_room(const struct tokd_stream *s)
 {
@@ -273,10 +295,11 @@ tokd_stream_rec_room(const struct tokd_stream *s)
 
 /* The ids of a record are no longer needed. */
 static inline void
-tokd_stream_rec_drop(struct tokd_worker *w, const struct tokd_stream_rec *rec)
+tokd_stream_rec_drop(
+	struct tokd_worker *w, const struct tokd_stream *s, const struct tokd_stream_rec *rec)
 {
 	if (unlikely(rec->pos & TOKD_REC_IN_SIDE))
-		tokd_side_release(&w->side, (uint32_t)rec->pos, rec->count);
+		tokd_side_release(&w->side, (uint32_t)rec->pos, tokd_stream_bytes(s, rec->count));
 }
 
 static inline void

@@ -174,6 +174,37 @@ FIXTURE_TEST(decode_gives_no_text_longer_than_max_text)
 	expect_fail(TOKD_R_TEXT_TOO_LONG);
 }
 
+/* A client that acknowledges nothing, with ids of long tokens. */
+FIXTURE_TEST(decode_stops_until_text_is_acknowledged)
+{
+	const uint32_t long_id = tok_vocab_info(fx->w.vocab[0].tok).n_ids - 4; /* " token" */
+	const uint32_t n = 2048; /* of a packet: several records */
+	struct reply rep;
+	struct request r;
+	uint32_t p = 0, total;
+
+	for (uint32_t i = 0; i < n; i++)
+		ids[i] = long_id;
+	do {
+		r = data_request(1, p, 4 * n * p, ids, 4 * n, DECODE | TOKD_F_STREAM);
+		send_request(&r);
+		run();
+		while (next_reply(&rep))
+			;
+	} while (rep.rep.ack == ++p);
+	total = rep.rep.total;
+	assert_in_range(total, TOKD_STREAM_TEXT, TOKD_STREAM_TEXT + 6 * n - 1);
+	assert_int_equal(rep.rep.credit, 0);
+	expect_count(C_DROP_REPLY_WINDOW, 1);
+	r.req.ids_ack = total;
+	send_request(&r);
+	run();
+	while (next_reply(&rep))
+		;
+	assert_int_equal(rep.rep.ack, p);
+	assert_int_equal(rep.rep.total, 6 * n * p);
+}
+
 /* A client that is slow: its text is in the side store, then asked for in part and as a whole. */
 TEST_WITH(decode_again_also_from_the_side_store, setup_small_ring_and_side_store, teardown)
 {

@@ -61,6 +61,8 @@ struct tokd_stream_rec {
 };
 
 #define TOKD_STREAM_RECS 128 /* the reply window */
+/* The same for text, in bytes: ids of long tokens must not fill ring and side store. */
+#define TOKD_STREAM_TEXT (256u << 10)
 /* Flags that all packets of a stream have, or none; in `flags`, too. */
 #define TOKD_STREAM_MODE (TOKD_F_DECODE | TOKD_F_SKIP_SPECIAL)
 #define TOKD_NO_PACKET UINT32_MAX
@@ -287,9 +289,12 @@ tokd_stream_bytes(const struct tokd_stream *s, uint32_t count)
 	return unlikely(s->flags & TOKD_F_DECODE) ? count : count * (uint32_t)sizeof(uint32_t);
 }
 
+/* Records that may still be published until the client acknowledges some. */
 static inline uint32_t
 tokd_stream_rec_room(const struct tokd_stream *s)
 {
+	if (unlikely(s->flags & TOKD_F_DECODE) && s->total - s->ids_ack >= TOKD_STREAM_TEXT)
+		return 0;
 	return TOKD_STREAM_RECS - (s->rec_head - s->rec_tail);
 }
 

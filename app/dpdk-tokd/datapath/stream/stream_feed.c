@@ -144,7 +144,7 @@ reason_of(enum tok_error_code error)
 
 /*
  * `last`: the text ends with this piece; `want`: the client's CRC32C of the text. Inlined twice:
- * tokenizing pays nothing for decoding.
+ * tokenizing hardly pays for decoding.
  */
 static __rte_always_inline enum tokd_feed
 feed_as(struct tokd_worker *w, struct tokd_stream *s, enum tokd_rec_kind kind, const uint8_t *text,

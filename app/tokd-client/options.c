@@ -26,6 +26,8 @@ checksum(const struct opt_def *d, const char *text, void *field, struct opt_erro
 #define FIELD(f) OPT_FIELD(struct options, f)
 static const struct opt_def defs[] = {
 	{"stream", NULL, OPT_FLAG, FIELD(stream), 0, 0, NULL, "print ids as they become certain"},
+	{"decode", NULL, OPT_FLAG, FIELD(decode), 0, 0, NULL,
+		"read ids in decimal, separated by blanks, and print their text"},
 	{"lines", NULL, OPT_FLAG, FIELD(lines), 0, 0, NULL,
 		"each input line is a text; print a line of ids for each"},
 	{"in-flight", "N", OPT_COUNT, FIELD(in_flight), 1, 65536, "64",
@@ -40,14 +42,15 @@ static const struct opt_def defs[] = {
 
 static const struct opt_section sections[] = {
 	{"exit code",
-		"  0  all ids were printed\n"
+		"  0  all ids, or all text, were printed\n"
 		"  1  a text failed\n"
 		"  2  invalid option\n"
 		"  3  no such host",
 		true},
 	{"examples",
 		"  echo \"Hello, world\" | tokd-client 192.0.2.1\n"
-		"  tokd-client --lines [2001:db8::1]:9000 < texts > ids",
+		"  tokd-client --lines [2001:db8::1]:9000 < texts > ids\n"
+		"  echo 15496 11 995 | tokd-client --decode 192.0.2.1",
 		false},
 	{"see also", "dpdk-tokd(1), tokd-tail(1), tok(1)", false},
 	{0},
@@ -56,7 +59,7 @@ static const struct opt_section sections[] = {
 static const struct opt_program program = {
 	.name = "tokd-client",
 	.version = TOKD_VERSION,
-	.summary = "send text to a dpdk-tokd and print its token ids",
+	.summary = "send text to a dpdk-tokd and print its token ids, or ids and print their text",
 	.usage = "[options] HOST[:PORT] < text",
 	.about =
 		"Sends standard input as one text, or with --lines each line as a text, and prints "
@@ -116,5 +119,7 @@ options_parse(struct options *o, int argc, char **argv)
 		return code;
 	if (o->stream && o->lines)
 		return opt_usage(&program, "--stream --lines: give one of them");
+	if (o->decode && o->lines)
+		return opt_usage(&program, "--decode --lines: give one of them");
 	return parse_host(o, given.operand[0]);
 }

@@ -11,6 +11,7 @@ struct options {
 	uint16_t port;
 	bool stream;	    /* --stream */
 	bool lines;	    /* --lines */
+	bool decode;	    /* --decode */
 	uint32_t in_flight; /* --in-flight */
 	uint32_t vocab;	    /* --vocab */
 	uint32_t timeout_s; /* --timeout */

@@ -6,6 +6,8 @@
 
 #include "options.h"
 
+/* Decimal ids, separated by blanks. The caller frees *ids, also after an error. */
+int read_ids(const char *text, size_t len, uint32_t **ids, size_t *n);
 /* Allocate room for the ids of any text, valid UTF-8 or not. NULL: no memory. */
 uint32_t *room_for(size_t len, uint32_t *max_ids);
 /* Print ids separated by blanks. `begun`: this line has some already. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * libtokd-client: sends texts to a dpdk-tokd and gets their ids, many at a time over one UDP
- * socket. doc/user/clients.md has an example. A client and its requests belong to one thread at a
- * time.
+ * libtokd-client: sends texts to a dpdk-tokd and gets their ids, or ids and gets their text, many
+ * at a time over one UDP socket. doc/user/clients.md has an example. A client and its requests
+ * belong to one thread at a time.
  *
  * Allocates nothing after tokd_client_open(). Texts and ids stay in the caller's memory.
  */
@@ -27,17 +27,23 @@ enum tokd_status {
 	TOKD_OK = 0,	       /* all ids have arrived; their CRC32C is correct */
 	TOKD_E_REFUSED = -1,   /* the appliance failed or refused the text: see `reason` */
 	TOKD_E_TIMEOUT = -2,   /* no progress within the time limit */
-	TOKD_E_ROOM = -3,      /* more ids than `max_ids`: `total` so far */
+	TOKD_E_ROOM = -3,      /* more ids, or bytes of text, than `max_ids`: `total` so far */
 	TOKD_E_IDS_CRC = -4,   /* the CRC32C of the ids is wrong */
 	TOKD_E_NET = -5,       /* the socket cannot reach the appliance: see `error` */
 	TOKD_E_FULL = -6,      /* too many requests are in progress: see options.requests */
-	TOKD_E_ARGUMENT = -7,  /* text of 4 GiB or more, or option out of range */
+	TOKD_E_ARGUMENT = -7,  /* text or ids of 4 GiB or more, or option out of range */
 	TOKD_E_CANCELLED = -8, /* tokd_client_cancel() */
 };
 
 enum tokd_request_flags {
 	/* Ids as soon as they are certain: the request is also returned when new ids arrive. */
 	TOKD_REQUEST_STREAM = 1 << 0,
+	/*
+	 * Decode: `text` points to `len` bytes of ids, 4 each. Bytes of text are written to `out`:
+	 * max_ids, n_ids and total count them. With STREAM they end with a whole character.
+	 */
+	TOKD_REQUEST_DECODE = 1 << 1,
+	TOKD_REQUEST_SKIP_SPECIAL = 1 << 2, /* with DECODE: special tokens give no text */
 };
 
 /*
@@ -47,7 +53,10 @@ enum tokd_request_flags {
 struct tokd_request {
 	const void *text; /* UTF-8; not copied */
 	size_t len;	  /* bytes, below 4 GiB */
-	uint32_t *ids;	  /* for `max_ids` ids; NULL: ids go to the token ring only */
+	union {
+		uint32_t *ids; /* for `max_ids` ids; NULL: ids go to the token ring only */
+		char *out;     /* DECODE: for `max_ids` bytes */
+	};
 	uint32_t max_ids; /* room; TOKD_E_ROOM if there are more. One a byte of text is enough for
 			   * valid UTF-8 and a byte-level vocabulary, three for invalid UTF-8 */
 	uint32_t flags;	  /* enum tokd_request_flags */
@@ -57,7 +66,7 @@ struct tokd_request {
 	enum tokd_status status;
 	enum tokd_reason reason; /* TOKD_E_REFUSED; perhaps unknown to wire.h. TOKD_E_TIMEOUT,
 				  * TOKD_PENDING: TOKD_R_RING if the appliance's ring is full */
-	int error;		 /* TOKD_E_NET: errno */
+	int error;		 /* TOKD_E_NET: errno; TOKD_R_ID: index of that id */
 	uint32_t n_ids;		 /* valid ids in `ids`, from the first on */
 	uint32_t total;		 /* ids published by the appliance, as far as known */
 	uint32_t packets;	 /* packets of text */
@@ -149,7 +158,14 @@ TOKD_API void tokd_client_cancel(struct tokd_client *c, struct tokd_request *r);
 TOKD_API int64_t tokd_client_tokenize(struct tokd_client *c, const void *text, size_t len,
 	uint32_t *ids, uint32_t max_ids, uint32_t timeout_ms);
 
-/* The error of the last tokd_client_tokenize(). The client's memory. */
+/*
+ * The same for the text of `n` ids: up to `room` bytes, which are not terminated. flags:
+ * TOKD_REQUEST_SKIP_SPECIAL, or 0.
+ */
+TOKD_API int64_t tokd_client_detokenize(struct tokd_client *c, const uint32_t *ids, size_t n,
+	uint32_t flags, char *text, uint32_t room, uint32_t timeout_ms);
+
+/* The error of the last tokd_client_tokenize() or _detokenize(). The client's memory. */
 TOKD_API const char *tokd_client_error(const struct tokd_client *c);
 
 /* Describes a finished request in one line, with the remedy. */

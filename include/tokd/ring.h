@@ -57,7 +57,9 @@ static_assert(offsetof(struct tokd_ring_hdr, tail) == 128, "token ring header is
 enum tokd_rec_kind {
 	TOKD_REC_TOKENS = 1, /* `count` ids follow the header */
 	TOKD_REC_PAD = 2,    /* nothing here: skip `bytes` */
+	TOKD_REC_TEXT = 3,   /* of ids that are decoded: `count` bytes of text follow the header */
 };
+/* Skip a record of a kind that you do not know by its `bytes`: only these are sure to be valid. */
 
 enum tokd_rec_flags {
 	TOKD_REC_FIRST = 1 << 0, /* the first record of its stream */
@@ -78,12 +80,12 @@ struct tokd_rec {
 	uint64_t serial;    /* unique in this ring: distinguishes streams with equal ids */
 	uint64_t t_rx;	    /* TSC when the worker received the packet */
 	uint64_t t_publish; /* TSC when the record was published */
-	uint32_t first;	    /* index of the first id within the stream */
-	uint32_t count;	    /* number of ids */
+	uint32_t first;	    /* index of the first id within the stream; TEXT: of the first byte */
+	uint32_t count;	    /* number of ids; TEXT: of bytes */
 	uint32_t vocab;	    /* checksum of the vocabulary */
 	uint32_t epoch;	    /* the client's */
 	uint32_t reason;    /* enum tokd_reason (wire.h), with TOKD_REC_ABORT */
-	uint32_t text_end;  /* bytes of the text fed so far */
+	uint32_t text_end;  /* bytes of the text fed so far; TEXT: of the ids, 4 each */
 };
 static_assert(sizeof(struct tokd_rec) == 64, "token ring record is ABI");
 static_assert(offsetof(struct tokd_rec, stream_id) == 8, "token ring record is ABI");

@@ -2,7 +2,9 @@
 /*
  * The wire protocol of dpdk-tokd, over UDP. doc/reference/protocol.md explains it; this file
  * defines it. All fields and ids are little-endian. A header of 64 bytes is followed by `length`
- * bytes of text or `count` ids, of 4 bytes or, with TOKD_F_SHORT, of 2.
+ * bytes of text or `count` ids, of 4 bytes or, with TOKD_F_SHORT, of 2. With TOKD_F_DECODE ids, of
+ * 4 bytes, go to the server, and bytes of text come back: where a field speaks of text it means
+ * these ids, as bytes, and where it speaks of ids it means these bytes.
  */
 #ifndef TOKD_WIRE_H
 #define TOKD_WIRE_H
@@ -34,6 +36,10 @@ enum tokd_wire_flags {
 	TOKD_F_FAIL = 1 << 5,	/* REPLY: the stream failed or was refused; see reason */
 	/* DATA, the same in all packets: ids in replies may have 2 bytes. REPLY: these have. */
 	TOKD_F_SHORT = 1 << 6,
+	/* DATA, the same in all packets: decode. REPLY: has text */
+	TOKD_F_DECODE = 1 << 7,
+	/* DATA, the same in all packets, with DECODE: special tokens give no text */
+	TOKD_F_SKIP_SPECIAL = 1 << 8,
 };
 
 enum tokd_reason {
@@ -56,6 +62,7 @@ enum tokd_reason {
 	TOKD_R_VALIDATE = 16,	  /* the server must first see that the address is the client's */
 	TOKD_R_SHARE = 17,	  /* given up: its source had more open texts than others */
 	TOKD_R_RING = 18, /* the token ring is full; without FAIL, beside credit 0: only wait */
+	TOKD_R_ID = 19,	  /* decode: not in the vocabulary, the id at byte `text_end` */
 	TOKD_R_MAX
 };
 
@@ -104,7 +111,8 @@ struct tokd_rep {
 	uint32_t first;	  /* index of the first id in this packet */
 	uint32_t count;	  /* ids in this packet */
 	uint32_t total;	  /* ids published so far; final with DONE */
-	uint32_t ids_crc; /* DONE: CRC32C over all ids of the stream, 4 bytes each, little-endian */
+	uint32_t ids_crc; /* DONE: CRC32C over all ids of the stream, 4 bytes each, little-endian;
+			   * of text, over its bytes */
 	uint32_t reason;  /* FAIL: enum tokd_reason; credit 0: TOKD_R_RING, or 0 */
 	union {
 		uint32_t text_end; /* bytes of text fed so far; with DONE the length of the text */

@@ -12,6 +12,13 @@
 #define TX_BURST TOKD_WIRE_WINDOW
 #define PEER_MAX 96 /* bytes of "host:port" in messages, truncated */
 
+/* What `n_ids` counts. */
+static inline const char *
+client_unit(const struct tokd_request *r)
+{
+	return r->flags & TOKD_REQUEST_DECODE ? "bytes" : "ids";
+}
+
 struct tokd_client {
 	int fd; /* connected, non-blocking */
 	bool spin;

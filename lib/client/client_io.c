@@ -191,11 +191,10 @@ tokd_client_wait(struct tokd_client *c, struct tokd_request **done, uint32_t max
 	return n;
 }
 
-int64_t
-tokd_client_tokenize(struct tokd_client *c, const void *text, size_t len, uint32_t *ids,
-	uint32_t max_ids, uint32_t timeout_ms)
+/* Sends one request and waits for its end. Returns `n_ids`, or its status. */
+static int64_t
+ask(struct tokd_client *c, struct tokd_request r, uint32_t timeout_ms)
 {
-	struct tokd_request r = {.text = text, .len = len, .ids = ids, .max_ids = max_ids};
 	uint64_t begun = now_ns(), until = UINT64_MAX;
 
 	if (timeout_ms > 0)
@@ -218,8 +217,8 @@ tokd_client_tokenize(struct tokd_client *c, const void *text, size_t len, uint32
 			tokd_client_cancel(c, &r);
 			r.status = TOKD_E_TIMEOUT;
 			snprintf(c->error, sizeof(c->error),
-				"%s: %u ids after %u ms, the limit of this call: %s", c->peer,
-				r.n_ids, timeout_ms,
+				"%s: %u %s after %u ms, the limit of this call: %s", c->peer,
+				r.n_ids, client_unit(&r), timeout_ms,
 				r.reason == TOKD_R_RING ? tokd_reason_remedy(r.reason)
 							: "raise it");
 			return r.status;
@@ -231,6 +230,30 @@ tokd_client_tokenize(struct tokd_client *c, const void *text, size_t len, uint32
 		return r.n_ids;
 	tokd_client_describe(c, &r, c->error);
 	return r.status;
+}
+
+int64_t
+tokd_client_tokenize(struct tokd_client *c, const void *text, size_t len, uint32_t *ids,
+	uint32_t max_ids, uint32_t timeout_ms)
+{
+	return ask(c,
+		(struct tokd_request){.text = text, .len = len, .ids = ids, .max_ids = max_ids},
+		timeout_ms);
+}
+
+int64_t
+tokd_client_detokenize(struct tokd_client *c, const uint32_t *ids, size_t n, uint32_t flags,
+	char *text, uint32_t room, uint32_t timeout_ms)
+{
+	const size_t most = UINT32_MAX / sizeof(*ids); /* one more is refused */
+
+	return ask(c,
+		(struct tokd_request){.text = ids,
+			.len = (n <= most ? n : most + 1) * sizeof(*ids),
+			.out = text,
+			.max_ids = room,
+			.flags = flags | TOKD_REQUEST_DECODE},
+		timeout_ms);
 }
 
 const char *

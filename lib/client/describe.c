@@ -39,6 +39,7 @@ static const struct {
 		"change this client's port from packet to packet?"},
 	[TOKD_R_RING] = {"RING",
 		"the appliance's token ring is full: a reader or the GPU sink is behind"},
+	[TOKD_R_ID] = {"ID", "an id is not in the appliance's vocabulary"},
 };
 
 static bool
@@ -63,14 +64,19 @@ tokd_reason_remedy(enum tokd_reason reason)
 static void
 refused(const struct tokd_client *c, const struct tokd_request *r, char text[TOKD_ERROR_MAX])
 {
+	const char *remedy = tokd_reason_remedy(r->reason);
 	char times[32] = "", asked[32] = "";
 
 	if (r->resends > 0)
 		snprintf(times, sizeof(times), " %u times", r->resends + 1);
 	if (r->reason == TOKD_R_VOCAB)
 		snprintf(asked, sizeof(asked), " (requested: 0x%08x)", c->vocab);
+	if (r->reason == TOKD_R_ID)
+		snprintf(asked, sizeof(asked), " at index %d", r->error);
+	if (r->reason == TOKD_R_LENGTH && (r->flags & TOKD_REQUEST_DECODE))
+		remedy = "the appliance is of a release that cannot decode: use a newer one";
 	snprintf(text, TOKD_ERROR_MAX, "%s: %s (%u)%s%s: %s", c->peer, tokd_reason_name(r->reason),
-		(uint32_t)r->reason, times, asked, tokd_reason_remedy(r->reason));
+		(uint32_t)r->reason, times, asked, remedy);
 }
 
 static const char *
@@ -97,21 +103,23 @@ tokd_client_describe(
 	case TOKD_E_TIMEOUT:
 		snprintf(text, TOKD_ERROR_MAX,
 			"%s: no progress for %u ms: %u of %u packets have arrived there, %u of %u "
-			"ids here: %s",
+			"%s here: %s",
 			c->peer, c->timeout_ms, r->arrived, r->packets, r->n_ids, r->total,
+			client_unit(r),
 			r->reason == TOKD_R_RING ? tokd_reason_remedy(r->reason)
 						 : "is it running and reachable?");
 		return;
 	case TOKD_E_ROOM:
-		snprintf(text, TOKD_ERROR_MAX,
-			"%s: %u ids or more, but max_ids is %u: 1 per byte suffices for UTF-8, 3 "
-			"per byte for any text",
-			c->peer, r->total, r->max_ids);
+		snprintf(text, TOKD_ERROR_MAX, "%s: %u %s or more, but max_ids is %u: %s", c->peer,
+			r->total, client_unit(r), r->max_ids,
+			r->flags & TOKD_REQUEST_DECODE
+				? "raise it"
+				: "1 per byte suffices for UTF-8, 3 per byte for any text");
 		return;
 	case TOKD_E_IDS_CRC:
 		snprintf(text, TOKD_ERROR_MAX,
-			"%s: %u ids have a wrong CRC32C: they were corrupted, send the text again",
-			c->peer, r->n_ids);
+			"%s: %u %s have a wrong CRC32C: they were corrupted, send the text again",
+			c->peer, r->n_ids, client_unit(r));
 		return;
 	case TOKD_E_NET:
 		snprintf(text, TOKD_ERROR_MAX, "%s: %s: %s", c->peer, strerror(r->error),
@@ -124,14 +132,15 @@ tokd_client_describe(
 			c->peer);
 		return;
 	case TOKD_E_ARGUMENT:
-		snprintf(text, TOKD_ERROR_MAX, "text of %zu bytes: the limit of the protocol is %u",
-			r->len, UINT32_MAX);
+		snprintf(text, TOKD_ERROR_MAX, "%s of %zu bytes: the limit of the protocol is %u%s",
+			r->flags & TOKD_REQUEST_DECODE ? "ids" : "text", r->len, UINT32_MAX,
+			r->flags & TOKD_REQUEST_DECODE ? ", and an id has 4" : "");
 		return;
 	case TOKD_E_CANCELLED:
 		snprintf(text, TOKD_ERROR_MAX, "%s: cancelled", c->peer);
 		return;
 	default:
-		snprintf(text, TOKD_ERROR_MAX, "%s: %u ids%s", c->peer, r->n_ids,
+		snprintf(text, TOKD_ERROR_MAX, "%s: %u %s%s", c->peer, r->n_ids, client_unit(r),
 			r->status == TOKD_OK ? "" : " so far");
 		return;
 	}

@@ -65,7 +65,8 @@ tokd_engine_submit(struct tokd_engine *e, struct tokd_request *r)
 	r->retransmits = r->asks = r->resends = 0;
 	r->next = NULL;
 	r->listed = false;
-	if (r->len > UINT32_MAX || (r->text == NULL && r->len > 0)) {
+	if (r->len > UINT32_MAX || (r->text == NULL && r->len > 0) ||
+		(r->flags & TOKD_REQUEST_DECODE && r->len % sizeof(uint32_t) != 0)) {
 		r->status = TOKD_E_ARGUMENT;
 		return r->status;
 	}

@@ -129,6 +129,13 @@ struct tokd_engine {
 	struct slot slot[];
 };
 
+/* Of an id, where the caller wants it; of text: a byte. */
+static inline uint32_t
+id_bytes(const struct tokd_request *r)
+{
+	return r->flags & TOKD_REQUEST_DECODE ? 1 : sizeof(uint32_t);
+}
+
 static inline uint64_t
 low_bits(uint32_t n)
 {

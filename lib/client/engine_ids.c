@@ -55,11 +55,12 @@ reach(struct slot *s, uint32_t end)
 static void
 store(struct slot *s, const struct tokd_rep *rep, uint32_t from, const void *ids)
 {
+	const size_t each = id_bytes(s->r);
 	uint32_t *to = s->r->ids + from;
 	uint32_t skip = from - rep->first, n = rep->count - skip;
 
 	if (!(rep->flags & TOKD_F_SHORT)) {
-		memcpy(to, (const uint8_t *)ids + skip * sizeof(uint32_t), n * sizeof(uint32_t));
+		memcpy(s->r->out + each * from, (const uint8_t *)ids + each * skip, each * n);
 		return;
 	}
 	for (uint32_t i = 0; i < n; i++) {
@@ -73,6 +74,7 @@ store(struct slot *s, const struct tokd_rep *rep, uint32_t from, const void *ids
 bool
 engine_ids_take(struct slot *s, const struct tokd_rep *rep, const void *ids)
 {
+	const size_t each = id_bytes(s->r);
 	const uint32_t first = rep->first;
 	uint32_t end = first + rep->count;
 
@@ -87,7 +89,7 @@ engine_ids_take(struct slot *s, const struct tokd_rep *rep, const void *ids)
 	}
 	store(s, rep, s->have, ids);
 	end = reach(s, end);
-	s->ids_crc = tokd_crc32c(s->ids_crc, s->r->ids + s->have, (size_t)4 * (end - s->have));
+	s->ids_crc = tokd_crc32c(s->ids_crc, s->r->out + each * s->have, each * (end - s->have));
 	s->have = end;
 	return true;
 }

@@ -93,6 +93,20 @@ tell(struct slot *s)
 	s->unacked = 0;
 }
 
+/* The same in all packets of a stream. */
+static uint16_t
+flags_of(const struct tokd_request *r)
+{
+	uint16_t flags = r->flags & TOKD_REQUEST_STREAM ? TOKD_F_STREAM : 0;
+
+	if (r->ids != NULL)
+		flags |= TOKD_F_IDS;
+	if (!(r->flags & TOKD_REQUEST_DECODE))
+		return flags | (r->ids != NULL ? TOKD_F_SHORT : 0);
+	return flags | TOKD_F_DECODE |
+	       (r->flags & TOKD_REQUEST_SKIP_SPECIAL ? TOKD_F_SKIP_SPECIAL : 0);
+}
+
 static void
 build(struct tokd_engine *e, struct slot *s, uint32_t packet, struct tokd_packet *p, uint64_t now)
 {
@@ -105,9 +119,7 @@ build(struct tokd_engine *e, struct slot *s, uint32_t packet, struct tokd_packet
 	p->text = (const uint8_t *)r->text + offset;
 	p->len = last ? (uint32_t)r->len - offset : e->config.payload;
 	p->req = header(e, TOKD_DATA, s->stream_id, s->have);
-	p->req.flags = (r->ids != NULL ? TOKD_F_IDS | TOKD_F_SHORT : 0) |
-		       (packet == 0 ? TOKD_F_FIRST : 0) | (last ? TOKD_F_LAST : 0) |
-		       (r->flags & TOKD_REQUEST_STREAM ? TOKD_F_STREAM : 0);
+	p->req.flags = flags_of(r) | (packet == 0 ? TOKD_F_FIRST : 0) | (last ? TOKD_F_LAST : 0);
 	p->req.packet = packet;
 	p->req.offset = offset;
 	p->req.length = p->len;

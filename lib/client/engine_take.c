@@ -6,22 +6,42 @@
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "headers and ids are used as they come");
 
+/* Of an id in a reply, or of text. 0: it cannot be both short and text. */
+static size_t
+bytes_each(const struct tokd_rep *rep)
+{
+	switch (rep->flags & (TOKD_F_SHORT | TOKD_F_DECODE)) {
+	case 0:
+		return sizeof(uint32_t);
+	case TOKD_F_SHORT:
+		return sizeof(uint16_t);
+	case TOKD_F_DECODE:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
 /* Validate the header and the number of ids; its fields must not contradict each other. */
 static bool
 is_reply(const struct tokd_rep *rep, size_t len)
 {
-	const size_t each = rep->flags & TOKD_F_SHORT ? sizeof(uint16_t) : sizeof(uint32_t);
+	const size_t each = bytes_each(rep);
 
 	return rep->magic == TOKD_WIRE_MAGIC && rep->version == TOKD_WIRE_VERSION &&
-	       rep->type == TOKD_REPLY && len == sizeof(*rep) + each * rep->count &&
+	       rep->type == TOKD_REPLY && each > 0 && len == sizeof(*rep) + each * rep->count &&
 	       rep->credit <= TOKD_WIRE_WINDOW &&
 	       (rep->count == 0 || (uint64_t)rep->first + rep->count <= rep->total);
 }
 
-/* If all text was fed, all of it is acknowledged. */
+/* Text for ids, and ids for text. If all text was fed, all of it is acknowledged. */
 static bool
 is_consistent(const struct slot *s, const struct tokd_rep *rep)
 {
+	const bool text = rep->flags & TOKD_F_DECODE;
+
+	if (rep->count > 0 && text != !!(s->r->flags & TOKD_REQUEST_DECODE))
+		return false;
 	return !(rep->flags & TOKD_F_DONE) || (rep->ack == s->n && rep->text_end == s->r->len);
 }
 
@@ -127,6 +147,8 @@ failed(struct tokd_engine *e, struct slot *s, const struct tokd_rep *rep, uint64
 	if (reason == TOKD_R_UNKNOWN && !s->known)
 		return;
 	s->r->reason = reason;
+	if (reason == TOKD_R_ID)
+		s->r->error = (int)(rep->text_end / sizeof(uint32_t));
 	if (send_again && !e->config.no_resend && may_try_again(e, s, reason, now))
 		again(e, s, rep, now);
 	else

@@ -158,23 +158,18 @@ check_record(struct tokr *r, const struct ring *ring, const struct tokd_rec *rec
 			"token ring %u: record at %" PRIu64
 			": %u bytes, must be a multiple of %u up to %" PRIu64,
 			ring->info.worker, pos, rec->bytes, TOKD_RING_ALIGN, room);
-	if (rec->kind == TOKD_REC_TOKENS) {
-		if (rec->count > (rec->bytes - sizeof(*rec)) / sizeof(uint32_t))
-			return reader_fail(&r->error, TOKR_INVALID,
-				"token ring %u: record at %" PRIu64
-				": %u ids do not fit its %u bytes",
-				ring->info.worker, pos, rec->count, rec->bytes);
-		if ((rec->flags & TOKD_REC_KEYS) != 0 && !keys_fit(ring, rec))
-			return reader_fail(&r->error, TOKR_INVALID,
-				"token ring %u: record at %" PRIu64
-				": %u ids and the keys of their blocks of %u do not fit its %u "
-				"bytes",
-				ring->info.worker, pos, rec->count, ring->block_size, rec->bytes);
-	} else if (rec->kind != TOKD_REC_PAD) {
+	if (rec->kind != TOKD_REC_TOKENS)
+		return 0;
+	if (rec->count > (rec->bytes - sizeof(*rec)) / sizeof(uint32_t))
 		return reader_fail(&r->error, TOKR_INVALID,
-			"token ring %u: record at %" PRIu64 ": unknown kind %u", ring->info.worker,
-			pos, rec->kind);
-	}
+			"token ring %u: record at %" PRIu64 ": %u ids do not fit its %u bytes",
+			ring->info.worker, pos, rec->count, rec->bytes);
+	if ((rec->flags & TOKD_REC_KEYS) != 0 && !keys_fit(ring, rec))
+		return reader_fail(&r->error, TOKR_INVALID,
+			"token ring %u: record at %" PRIu64
+			": %u ids and the keys of their blocks of %u do not fit its %u "
+			"bytes",
+			ring->info.worker, pos, rec->count, ring->block_size, rec->bytes);
 	return 0;
 }
 
@@ -256,7 +251,7 @@ look_at(struct tokr *r, struct ring *ring, struct tokr_record *out)
 			return give_out(r, ring, &rec, out);
 		ring->position += rec.bytes;
 		if (r->mode == TOKR_READER)
-			give_back(ring); /* padding is not released by the caller */
+			give_back(ring); /* the caller does not see padding, text and others */
 	}
 	return 0;
 }

@@ -22,6 +22,8 @@ F_IDS = 1 << 2
 F_STREAM = 1 << 3
 F_DONE = 1 << 4
 F_FAIL = 1 << 5
+F_DECODE = 1 << 7
+F_SKIP_SPECIAL = 1 << 8
 
 
 class Reason(enum.IntEnum):
@@ -46,6 +48,7 @@ class Reason(enum.IntEnum):
     VALIDATE = 16
     SHARE = 17
     RING = 18
+    ID = 19
 
 
 REQ = struct.Struct("<IBBHIIQIIIIIIQ8x")
@@ -104,6 +107,7 @@ def parse_rep(packet: bytes) -> Rep | None:
     rep = Rep._make(REP.unpack_from(packet))
     if rep.magic != MAGIC or rep.version != VERSION or rep.type != REPLY:
         return None
-    if len(packet) != REP.size + 4 * rep.n_ids:
+    each = 1 if rep.flags & F_DECODE else 4
+    if len(packet) != REP.size + each * rep.n_ids:
         return None
     return rep

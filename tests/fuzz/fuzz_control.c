@@ -233,7 +233,7 @@ publish(struct input *in)
 	if (pos == TOKD_RING_FULL)
 		return;
 	*tokd_ring_at(r, pos) = (struct tokd_rec){.count = count, .stream_id = 7};
-	tokd_ring_publish(r, pos);
+	tokd_ring_publish(r, pos, TOKD_REC_TOKENS);
 }
 
 static uint64_t

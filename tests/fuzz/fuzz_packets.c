@@ -367,7 +367,8 @@ step_request(struct plane *p, struct input *in)
 		req.ids_end = bits * 8u;
 	} else {
 		req.packet = packet;
-		req.flags = (uint16_t)(bits & (TOKD_F_IDS | TOKD_F_STREAM | TOKD_F_SHORT)) |
+		req.flags = (uint16_t)(bits & (TOKD_F_IDS | TOKD_F_STREAM | TOKD_F_SHORT |
+						      TOKD_F_DECODE)) |
 			    (bits & 1 ? TOKD_F_LAST : 0);
 		req.ids_ack = (uint32_t)input_take(in, 1) * 8;
 		if (how & HOW_OWN_TEXT)

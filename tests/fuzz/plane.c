@@ -242,13 +242,13 @@ see_record(struct plane *p, const struct tokd_rec *rec)
 	MUST((rec->flags & ~(TOKD_REC_FIRST | TOKD_REC_LAST | TOKD_REC_ABORT | TOKD_REC_KEYS)) ==
 		0);
 	MUST(!(rec->flags & TOKD_REC_KEYS) == (n_keys(p, rec) == 0));
-	MUST(rec->bytes ==
-		tokd_rec_bytes(rec->count) + tokd_rec_keys_bytes(&p->w.ring, n_keys(p, rec)));
+	MUST(rec->bytes == tokd_rec_bytes(tokd_rec_words(rec->kind, rec->count)) +
+				   tokd_rec_keys_bytes(&p->w.ring, n_keys(p, rec)));
 	MUST(rec->vocab == p->w.vocab[0].checksum || rec->vocab == p->w.vocab[1].checksum);
 	MUST(!(rec->flags & TOKD_REC_ABORT) == (rec->reason == TOKD_R_NONE));
-	p->ids += rec->count;
+	p->ids += rec->kind == TOKD_REC_TOKENS ? rec->count : 0;
 	p->records++;
-	if (rec->serial >= PLANE_GATHERED)
+	if (rec->serial >= PLANE_GATHERED || rec->kind == TOKD_REC_TEXT)
 		return;
 	s = &p->stream[rec->serial];
 	/* A stream's records follow each other without gap, from FIRST to LAST or ABORT. */
@@ -276,8 +276,8 @@ walk(struct plane *p)
 
 		MUST(rec->bytes >= sizeof(*rec) && rec->bytes % TOKD_RING_ALIGN == 0);
 		MUST(rec->bytes <= r->head - p->read_pos && at + rec->bytes <= r->mask + 1);
-		MUST(rec->kind == TOKD_REC_TOKENS || rec->kind == TOKD_REC_PAD);
-		if (rec->kind == TOKD_REC_TOKENS)
+		MUST(rec->kind >= TOKD_REC_TOKENS && rec->kind <= TOKD_REC_TEXT);
+		if (rec->kind != TOKD_REC_PAD)
 			see_record(p, rec);
 		p->read_pos += rec->bytes;
 	}
@@ -320,7 +320,9 @@ check_reply(const struct plane *p, const struct rte_mbuf *m, uint32_t at)
 	MUST(rte_pktmbuf_data_len(m) >= at + sizeof(rep));
 	memcpy(&rep, rte_pktmbuf_mtod_offset(m, const void *, at), sizeof(rep));
 	MUST(rep.magic == TOKD_WIRE_MAGIC && rep.type == TOKD_REPLY);
-	each = rep.flags & TOKD_F_SHORT ? sizeof(uint16_t) : sizeof(uint32_t);
+	each = rep.flags & TOKD_F_DECODE  ? 1
+	       : rep.flags & TOKD_F_SHORT ? sizeof(uint16_t)
+					  : sizeof(uint32_t);
 	MUST(rte_pktmbuf_data_len(m) == at + sizeof(rep) + each * rep.count);
 	MUST(rep.credit <= TOKD_WIRE_WINDOW && rep.reason < TOKD_R_MAX);
 	/* Without FAIL there is one reason, and it is why there is no credit. */

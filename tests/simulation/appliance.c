@@ -125,8 +125,8 @@ walk(struct world *w)
 	while (w->a.walked != r->head) {
 		struct tokd_rec *rec = tokd_ring_at(r, w->a.walked);
 
-		if (rec->kind == TOKD_REC_TOKENS)
-			check_record(w, rec, tokd_rec_ids(rec));
+		if (rec->kind != TOKD_REC_PAD)
+			check_record(w, rec, rec + 1);
 		w->a.walked += rec->bytes;
 	}
 }

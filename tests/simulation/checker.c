@@ -12,6 +12,7 @@
 #include "sim.h"
 
 #define WORDS 12
+#define DECODED_A_BYTE 3 /* U+FFFD of one that is no UTF-8 */
 
 static const char *const word[WORDS] = {"hello", " world", " the", " token", "ing", " 12345",
 	"\n\n", "      ", "caf\xc3\xa9", "\xe4\xbd\xa0\xe5\xa5\xbd",
@@ -74,6 +75,13 @@ make_text(struct world *w, struct text *t, uint32_t len)
 	if (r.status != TOK_OK)
 		abort();
 	t->n_ids = (uint32_t)r.produced;
+	t->decoded = malloc(DECODED_A_BYTE * t->len + 1);
+	if (t->decoded == NULL)
+		abort();
+	r = tok_decode(sim_vocab, t->ids, t->n_ids, t->decoded, DECODED_A_BYTE * t->len);
+	if (r.status != TOK_OK)
+		abort();
+	t->n_decoded = (uint32_t)r.produced;
 }
 
 void
@@ -103,6 +111,7 @@ check_free(struct world *w)
 	for (uint32_t i = 0; i < TEXTS; i++) {
 		free(c->text[i].bytes);
 		free(c->text[i].ids);
+		free(c->text[i].decoded);
 	}
 	for (uint32_t i = 0; i < c->n_asks; i++)
 		free(c->ask[i].r.ids);
@@ -201,7 +210,7 @@ check_new_ring(struct world *w)
 }
 
 static void
-remember(struct world *w, const struct tokd_rec *rec, const uint32_t *ids)
+remember(struct world *w, const struct tokd_rec *rec, const void *ids)
 {
 	struct ring_log *log = &w->check.log[w->a.instance % INSTANCES_MAX];
 	const struct tokr_record as_read = {.ids = ids,
@@ -239,17 +248,26 @@ serial_of(struct checker *c, uint64_t serial)
 	return &c->serial[serial];
 }
 
+struct want
+check_want(const struct world *w, const struct ask *k)
+{
+	const struct text *t = &w->check.text[k->text];
+
+	if (k->r.flags & TOKD_REQUEST_DECODE)
+		return (struct want){t->decoded, t->n_decoded, 1};
+	return (struct want){t->ids, t->n_ids, sizeof(*t->ids)};
+}
+
 static void
 complete(struct world *w, struct key *key, const struct serial *s)
 {
 	struct ask *k = &w->check.ask[key->ask_1 - 1];
-	const struct text *t = &w->check.text[k->text];
+	const struct want want = check_want(w, k);
 
 	w->check.complete++;
-	if (s->wrong || s->n != t->n_ids)
-		check_fault(w,
-			"wrong ids in the ring: stream %" PRIu64 " of client %u, text of %u bytes",
-			key->stream_id, k->client, t->len);
+	if (s->wrong || s->n != want.n)
+		check_fault(w, "wrong ids in the ring: stream %" PRIu64 " of client %u, of %u",
+			key->stream_id, k->client, want.n);
 	if (key->done_in == w->a.instance) {
 		w->check.twice++;
 		if (w->plan.attack == SIM_ATTACKS)
@@ -262,13 +280,14 @@ complete(struct world *w, struct key *key, const struct serial *s)
 }
 
 void
-check_record(struct world *w, const struct tokd_rec *rec, const uint32_t *ids)
+check_record(struct world *w, const struct tokd_rec *rec, const void *ids)
 {
 	struct checker *c = &w->check;
 	struct serial *s = serial_of(c, rec->serial);
 	struct key *key = find_key(c, rec->epoch, rec->stream_id);
 
-	remember(w, rec, ids);
+	if (rec->kind == TOKD_REC_TOKENS) /* readers skip the others */
+		remember(w, rec, ids);
 	world_trace(w, "record", rec->flags, rec->stream_id, rec->serial);
 	c->records++;
 	c->ids += rec->count;
@@ -284,10 +303,11 @@ check_record(struct world *w, const struct tokd_rec *rec, const uint32_t *ids)
 		s->n += rec->count;
 		return;
 	}
-	const struct text *t = &c->text[c->ask[key->ask_1 - 1].text];
+	const struct want want = check_want(w, &c->ask[key->ask_1 - 1]);
 
-	if (rec->first + rec->count > t->n_ids ||
-		memcmp(ids, t->ids + rec->first, rec->count * sizeof(*ids)) != 0)
+	if (rec->first + rec->count > want.n || (want.each == 1) != (rec->kind == TOKD_REC_TEXT) ||
+		memcmp(ids, (const uint8_t *)want.items + want.each * rec->first,
+			want.each * rec->count) != 0)
 		s->wrong = true;
 	s->n += rec->count;
 	/* Ids of a text that was spoilt on its way may be there, but never LAST. */
@@ -358,6 +378,7 @@ is_explained(const struct world *w, const struct ask *k)
 	if (k->r.status != TOKD_E_REFUSED)
 		return false;
 	switch (k->r.reason) {
+	case TOKD_R_ID:
 	case TOKD_R_TEXT_CRC:
 		return p->network.spoil > 0;
 	case TOKD_R_UNKNOWN: /* so many texts that failed for want of room are forgotten soon */
@@ -393,7 +414,7 @@ count_end(struct checker *c, const struct tokd_request *r)
 void
 check_ended(struct world *w, struct ask *k)
 {
-	const struct text *t = &w->check.text[k->text];
+	const struct want want = check_want(w, k);
 	const struct tokd_request *r = &k->r;
 
 	world_trace(w, "ended", k->client, (uint64_t)-r->status, r->reason);
@@ -406,8 +427,8 @@ check_ended(struct world *w, struct ask *k)
 	}
 	w->check.took[w->check.ok++] = w->now - k->begun;
 	if (r->ids != NULL &&
-		(r->n_ids != t->n_ids || memcmp(r->ids, t->ids, t->n_ids * sizeof(*t->ids)) != 0))
-		check_fault(w, "wrong ids at client %u: text of %u bytes", k->client, t->len);
+		(r->n_ids != want.n || memcmp(r->out, want.items, want.each * want.n) != 0))
+		check_fault(w, "wrong ids at client %u, of %u", k->client, want.n);
 }
 
 /* After the last event: what ended well is in a ring, too. */

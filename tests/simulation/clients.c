@@ -88,7 +88,10 @@ client_takes(struct world *w, uint32_t i, struct packet *p)
 static void
 ended(struct world *w, struct client *c, struct ask *k)
 {
-	if (k->r.ids != NULL && k->r.ids[k->r.max_ids] != GUARD)
+	const uint32_t guard = GUARD;
+
+	if (k->r.ids != NULL &&
+		memcmp(k->r.out + check_want(w, k).each * k->r.max_ids, &guard, sizeof(guard)) != 0)
 		check_fault(w, "ids were written past their room");
 	check_ended(w, k);
 	c->ask[k->r.slot] = NULL;
@@ -136,7 +139,9 @@ static void
 submit(struct world *w, struct client *c, uint32_t i)
 {
 	struct ask *k = &w->check.ask[w->check.n_asks++];
+	const uint32_t guard = GUARD;
 	const struct text *t;
+	struct want want;
 	uint32_t room;
 
 	k->text = world_dice(w, w->plan.attack == SIM_ATTACKS ? TEXTS : SMALL_TEXTS);
@@ -144,16 +149,22 @@ submit(struct world *w, struct client *c, uint32_t i)
 	k->client = i;
 	k->begun = w->now;
 	t = &w->check.text[k->text];
-	room = t->n_ids + world_dice(w, 8);
-	k->r = (struct tokd_request){.text = t->bytes, .len = t->len, .max_ids = room, .user = k};
+	k->r = (struct tokd_request){.text = t->bytes, .len = t->len, .user = k};
+	if (w->plan.attack == SIM_ATTACKS && world_dice(w, 4) == 0) {
+		k->r.flags = TOKD_REQUEST_DECODE;
+		k->r.text = t->ids;
+		k->r.len = t->n_ids * sizeof(*t->ids);
+	}
+	want = check_want(w, k);
+	room = k->r.max_ids = want.n + world_dice(w, 8);
 	if (w->plan.attack != SIM_ATTACKS || world_dice(w, 4) != 0) {
-		k->r.ids = malloc((room + 1) * sizeof(uint32_t));
-		if (k->r.ids == NULL)
+		k->r.out = malloc(want.each * room + sizeof(guard));
+		if (k->r.out == NULL)
 			abort();
-		k->r.ids[room] = GUARD;
+		memcpy(k->r.out + want.each * room, &guard, sizeof(guard));
 	}
 	if (w->plan.attack == SIM_ATTACKS && world_dice(w, 4) == 0)
-		k->r.flags = TOKD_REQUEST_STREAM;
+		k->r.flags |= TOKD_REQUEST_STREAM;
 	seams_client(i);
 	if (tokd_client_submit(c->c, &k->r) != TOKD_PENDING)
 		check_fault(w, "a client with room did not take a request");

@@ -190,7 +190,15 @@ struct queue {
 struct text {
 	uint8_t *bytes;
 	uint32_t len, n_ids;
-	uint32_t *ids; /* of tok_encode */
+	uint32_t *ids;	  /* of tok_encode */
+	uint8_t *decoded; /* of tok_decode: the bytes, if they are UTF-8 */
+	uint32_t n_decoded;
+};
+
+/* What a request is to bring: ids of a text, or the text of ids. */
+struct want {
+	const void *items;
+	uint32_t n, each; /* of so many bytes each */
 };
 
 /* One request of a client, from submitting to its end. */
@@ -396,7 +404,8 @@ void check_free(struct world *w);
 void check_fault(struct world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void check_sent(struct world *w, struct client *c, const struct tokd_req *req);
 void check_ended(struct world *w, struct ask *k);
-void check_record(struct world *w, const struct tokd_rec *rec, const uint32_t *ids);
+struct want check_want(const struct world *w, const struct ask *k);
+void check_record(struct world *w, const struct tokd_rec *rec, const void *ids);
 void check_new_ring(struct world *w);
 /* A reader has used and released a record: as it was published, and the next one. */
 void check_read(struct world *w, struct reader *r, const struct tokr_record *rec, uint64_t hash);

@@ -13,7 +13,7 @@ int
 tokd_side_create(
 	struct tokd_side *d, uint64_t bytes, uint64_t ring_bytes, uint32_t worker, int node)
 {
-	const uint32_t n = (uint32_t)(bytes / sizeof(*d->ids));
+	const uint32_t n = (uint32_t)(bytes / sizeof(*d->data));
 
 	d->n = d->n_free = n;
 	d->free = n > 0 ? 0 : TOKD_SIDE_NONE;
@@ -22,9 +22,9 @@ tokd_side_create(
 		TAILQ_INIT(&d->bucket[i]);
 	if (n == 0)
 		return 0;
-	d->ids = rte_malloc_socket("tokd_side", n * sizeof(*d->ids), RTE_CACHE_LINE_SIZE, node);
+	d->data = rte_malloc_socket("tokd_side", n * sizeof(*d->data), RTE_CACHE_LINE_SIZE, node);
 	d->next = rte_malloc_socket("tokd_side", n * sizeof(*d->next), RTE_CACHE_LINE_SIZE, node);
-	if (d->ids == NULL || d->next == NULL) {
+	if (d->data == NULL || d->next == NULL) {
 		TOKD_LOG(worker, ERR,
 			"worker %u: cannot allocate a side store of %" PRIu64
 			" bytes on NUMA node %d; lower --side-store, or reserve more huge pages "
@@ -41,8 +41,8 @@ tokd_side_create(
 void
 tokd_side_destroy(struct tokd_side *d)
 {
-	rte_free(d->ids);
+	rte_free(d->data);
 	rte_free(d->next);
-	d->ids = NULL;
+	d->data = NULL;
 	d->next = NULL;
 }

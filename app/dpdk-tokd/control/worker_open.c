@@ -63,6 +63,20 @@ tokd_worker_bound_held(struct tokd_worker *w)
 	return 0;
 }
 
+/* Bytes that an id decodes to, at most: a blank may come before its text. */
+static uint32_t
+longest_of(const struct tok_vocab *v)
+{
+	const uint32_t n = tok_vocab_info(v).n_ids;
+	uint32_t most = 0, len;
+
+	for (uint32_t id = 0; id < n; id++) {
+		if (tok_vocab_token(v, id, &len) != NULL)
+			most = RTE_MAX(most, len + 1);
+	}
+	return most;
+}
+
 /* One per vocabulary: each has its own ids. */
 static int
 make_caches(struct tokd_worker *w)
@@ -74,6 +88,7 @@ make_caches(struct tokd_worker *w)
 
 		v->checksum = tok_vocab_info(v->tok).checksum;
 		v->short_ids = tok_vocab_info(v->tok).n_ids <= UINT16_MAX + 1;
+		v->longest = longest_of(v->tok);
 		v->cache = tok_cache_create(v->tok, w->opt->cache_entries, &mem);
 		if (v->cache != NULL)
 			continue;

@@ -37,7 +37,8 @@ prepare(struct rte_mempool *pool, void *arg, void *mbuf, unsigned int i)
 static uint32_t
 count_mbufs(const struct tokd_worker *w, const struct tokd_port *p)
 {
-	const uint64_t reply = tokd_rec_most(&w->ring, TOKD_WIRE_PAYLOAD / sizeof(uint32_t));
+	const uint64_t reply =
+		tokd_rec_most(&w->ring, TOKD_REC_TOKENS, TOKD_WIRE_PAYLOAD / sizeof(uint32_t));
 	const uint64_t room = ((w->ring.mask + 1) >> HELD_SHIFT) / reply;
 
 	return (uint32_t)RTE_MIN(room, (uint64_t)p->tx_desc + TOKD_TX_MAX);

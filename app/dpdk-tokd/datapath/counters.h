@@ -30,6 +30,8 @@
 	X(TEXT_PORT, "text_port", "texts received at the plain-text port")                         \
 	X(TEXT_BYTES, "text_bytes", "bytes of text fed to the tokenizer")                          \
 	X(IDS, "ids", "token ids published")                                                       \
+	X(DECODED_IDS, "decoded_ids", "token ids decoded to text")                                 \
+	X(DECODED_BYTES, "decoded_bytes", "bytes of that text published")                          \
 	X(RECORDS, "records", "token ring records published")                                      \
 	X(BLOCK_KEYS, "block_keys", "keys of blocks published, with --block-keys")                 \
 	X(REPLY_COPIED, "reply_copied_bytes", "bytes of ids copied into reply packets")            \

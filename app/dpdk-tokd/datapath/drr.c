@@ -43,7 +43,7 @@ tokd_drr_wait(struct tokd_drr *d, struct tokd_flow *f)
 	tokd_drr_refresh(d, f);
 	f->state = tokd_drr_is_light(d, f) ? TOKD_FLOW_LIGHT : TOKD_FLOW_HEAVY;
 	TAILQ_INIT(&f->queue);
-	if (tokd_drr_is_rested(d, f))
+	if (f->state == TOKD_FLOW_LIGHT && tokd_drr_is_rested(d, f))
 		TAILQ_INSERT_HEAD(&d->light, f, link);
 	else
 		TAILQ_INSERT_TAIL(list_of(d, f), f, link);

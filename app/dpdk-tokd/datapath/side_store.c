@@ -5,26 +5,26 @@
 #include "side_store.h"
 
 static uint32_t
-blocks_of(uint32_t count)
+blocks_of(uint32_t bytes)
 {
-	return (count + TOKD_SIDE_IDS - 1) / TOKD_SIDE_IDS;
+	return (bytes + TOKD_SIDE_BLOCK - 1) / TOKD_SIDE_BLOCK;
 }
 
 uint32_t
-tokd_side_put(struct tokd_side *d, const uint32_t *ids, uint32_t count)
+tokd_side_put(struct tokd_side *d, const void *data, uint32_t bytes)
 {
-	const uint32_t first = d->free, need = blocks_of(count);
+	const uint32_t first = d->free, need = blocks_of(bytes);
 	uint32_t at = first;
 
 	if (need > d->n_free)
 		return TOKD_SIDE_NONE;
 	d->n_free -= need;
-	while (count > 0) {
-		uint32_t n = RTE_MIN(count, TOKD_SIDE_IDS);
+	while (bytes > 0) {
+		uint32_t n = RTE_MIN(bytes, TOKD_SIDE_BLOCK);
 
-		rte_memcpy(d->ids[at], ids, n * sizeof(*ids));
-		ids += n;
-		count -= n;
+		rte_memcpy(d->data[at], data, n);
+		data = RTE_PTR_ADD(data, n);
+		bytes -= n;
 		at = d->next[at];
 	}
 	d->free = at; /* the record keeps the chain of the free list */
@@ -32,29 +32,29 @@ tokd_side_put(struct tokd_side *d, const uint32_t *ids, uint32_t count)
 }
 
 void
-tokd_side_get(const struct tokd_side *d, uint32_t block, uint32_t skip, uint32_t count, void *dst)
+tokd_side_get(const struct tokd_side *d, uint32_t block, uint32_t skip, uint32_t bytes, void *dst)
 {
-	for (; skip >= TOKD_SIDE_IDS; skip -= TOKD_SIDE_IDS)
+	for (; skip >= TOKD_SIDE_BLOCK; skip -= TOKD_SIDE_BLOCK)
 		block = d->next[block];
-	while (count > 0) {
-		uint32_t n = RTE_MIN(count, TOKD_SIDE_IDS - skip);
+	while (bytes > 0) {
+		uint32_t n = RTE_MIN(bytes, TOKD_SIDE_BLOCK - skip);
 
-		rte_memcpy(dst, &d->ids[block][skip], n * sizeof(uint32_t));
-		dst = RTE_PTR_ADD(dst, n * sizeof(uint32_t));
-		count -= n;
+		rte_memcpy(dst, &d->data[block][skip], n);
+		dst = RTE_PTR_ADD(dst, n);
+		bytes -= n;
 		skip = 0;
 		block = d->next[block];
 	}
 }
 
 void
-tokd_side_release(struct tokd_side *d, uint32_t block, uint32_t count)
+tokd_side_release(struct tokd_side *d, uint32_t block, uint32_t bytes)
 {
 	uint32_t last = block;
 
-	for (uint32_t i = blocks_of(count); i > 1; i--)
+	for (uint32_t i = blocks_of(bytes); i > 1; i--)
 		last = d->next[last];
 	d->next[last] = d->free;
 	d->free = block;
-	d->n_free += blocks_of(count);
+	d->n_free += blocks_of(bytes);
 }

@@ -14,7 +14,6 @@
 
 #include "options/options.h"
 
-#define TOKD_SIDE_IDS ((uint32_t)(TOKD_SIDE_BLOCK / sizeof(uint32_t))) /* of a block */
 #define TOKD_SIDE_NONE UINT32_MAX
 #define TOKD_SIDE_BUCKETS 64 /* parts of the ring, one per step of the tail */
 
@@ -23,7 +22,7 @@ struct tokd_worker;
 TAILQ_HEAD(tokd_spill_list, tokd_stream);
 
 struct tokd_side {
-	uint32_t (*ids)[TOKD_SIDE_IDS];
+	uint8_t (*data)[TOKD_SIDE_BLOCK];
 	uint32_t *next; /* block after this one, of the same record or in the free list */
 	uint32_t free, n_free, n;
 	/* Streams by the ring position of the first ids that they may still need. */
@@ -31,12 +30,12 @@ struct tokd_side {
 	uint32_t bucket_shift; /* position to bucket */
 };
 
-/* Copies ids[0 .. count); returns the first block, or TOKD_SIDE_NONE if it is full. */
-uint32_t tokd_side_put(struct tokd_side *d, const uint32_t *ids, uint32_t count);
-/* Copy ids [skip, skip + count) of the record whose first block is given. */
+/* Copies a record's ids or text; returns the first block, or TOKD_SIDE_NONE if it is full. */
+uint32_t tokd_side_put(struct tokd_side *d, const void *data, uint32_t bytes);
+/* Copy bytes [skip, skip + bytes) of the record whose first block is given. */
 void tokd_side_get(
-	const struct tokd_side *d, uint32_t block, uint32_t skip, uint32_t count, void *dst);
-void tokd_side_release(struct tokd_side *d, uint32_t block, uint32_t count);
+	const struct tokd_side *d, uint32_t block, uint32_t skip, uint32_t bytes, void *dst);
+void tokd_side_release(struct tokd_side *d, uint32_t block, uint32_t bytes);
 
 /* side_spill.c: s has ids at `pos` in the ring that its client has not acknowledged. */
 void tokd_spill_watch(struct tokd_worker *w, struct tokd_stream *s, uint64_t pos);

@@ -47,6 +47,13 @@ tokd_rec_bytes(uint64_t count)
 	return RTE_ALIGN_CEIL(sizeof(struct tokd_rec) + 4 * count, (uint64_t)TOKD_RING_ALIGN);
 }
 
+/* `count` of a record in words: of 4 bytes, as many as ids. */
+static inline uint64_t
+tokd_rec_words(enum tokd_rec_kind kind, uint64_t count)
+{
+	return unlikely(kind == TOKD_REC_TEXT) ? (count + 3) / 4 : count;
+}
+
 /* Bytes of `n` keys: of the part of a record behind tokd_rec_bytes(). */
 static inline uint64_t
 tokd_rec_keys_bytes(const struct tokd_ring *r, uint64_t n)
@@ -54,12 +61,12 @@ tokd_rec_keys_bytes(const struct tokd_ring *r, uint64_t n)
 	return RTE_ALIGN_CEIL(n * r->key_bytes, (uint64_t)TOKD_RING_ALIGN);
 }
 
-/* Bytes of a record with up to `count` ids, and with the keys of all blocks that they can fill. */
+/* Bytes of a record of up to `count`, with the keys of all blocks that so many ids can fill. */
 static inline uint64_t
-tokd_rec_most(const struct tokd_ring *r, uint64_t count)
+tokd_rec_most(const struct tokd_ring *r, enum tokd_rec_kind kind, uint64_t count)
 {
-	if (likely(r->block_size == 0))
-		return tokd_rec_bytes(count);
+	if (likely(r->block_size == 0) || kind == TOKD_REC_TEXT)
+		return tokd_rec_bytes(tokd_rec_words(kind, count));
 	return tokd_rec_bytes(count) + tokd_rec_keys_bytes(r, count / r->block_size + 1);
 }
 
@@ -93,7 +100,7 @@ tokd_ring_reserve(struct tokd_ring *r, uint64_t bytes)
  * else by the caller.
  */
 static inline void
-tokd_ring_publish_bytes(struct tokd_ring *r, uint64_t pos, uint64_t bytes)
+tokd_ring_publish_bytes(struct tokd_ring *r, uint64_t pos, enum tokd_rec_kind kind, uint64_t bytes)
 {
 	struct tokd_rec *rec = tokd_ring_at(r, pos);
 
@@ -105,16 +112,18 @@ tokd_ring_publish_bytes(struct tokd_ring *r, uint64_t pos, uint64_t bytes)
 		pad->kind = TOKD_REC_PAD;
 	}
 	rec->bytes = (uint32_t)bytes;
-	rec->kind = TOKD_REC_TOKENS;
+	rec->kind = kind;
 	rec->t_publish = rte_rdtsc();
 	r->head = pos + rec->bytes;
 	/* Release: a reader that sees the new head sees the record and the padding before it. */
 	__atomic_store_n(&r->hdr->head, r->head, __ATOMIC_RELEASE);
 }
 
-/* A record without keys. It takes the space of its `count` ids, not what was reserved. */
+/* A record without keys. It takes the space of its `count`, not what was reserved. */
 static inline void
-tokd_ring_publish(struct tokd_ring *r, uint64_t pos)
+tokd_ring_publish(struct tokd_ring *r, uint64_t pos, enum tokd_rec_kind kind)
 {
-	tokd_ring_publish_bytes(r, pos, tokd_rec_bytes(tokd_ring_at(r, pos)->count));
+	const uint64_t words = tokd_rec_words(kind, tokd_ring_at(r, pos)->count);
+
+	tokd_ring_publish_bytes(r, pos, kind, tokd_rec_bytes(words));
 }

@@ -63,6 +63,7 @@ struct tokd_worker {
 		struct tokb *keys; /* before a text's first id; NULL: without --block-keys */
 		uint32_t checksum;
 		bool short_ids;		     /* all are below 2^16 */
+		uint32_t longest;	     /* bytes that an id decodes to, at most */
 	} vocab[TOKD_VOCABS_MAX];	     /* the first is the default */
 	uint32_t ip;			     /* network byte order; 0: no IPv4 */
 	struct tokd_addr ip6;		     /* ::, no IPv6 */

@@ -14,7 +14,7 @@ tokd_zero_copy_is_free(void *addr, void *segment)
 }
 
 struct rte_mbuf *
-tokd_zero_copy_segment(struct tokd_worker *w, uint64_t pos, const uint32_t *ids, uint32_t bytes)
+tokd_zero_copy_segment(struct tokd_worker *w, uint64_t pos, const void *ids, uint32_t bytes)
 {
 	struct tokd_zero_copy *z = &w->zc;
 	struct rte_mbuf *m = rte_pktmbuf_alloc(z->pool);

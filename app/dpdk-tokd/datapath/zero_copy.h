@@ -43,7 +43,7 @@ struct tokd_zc_segment {
 
 /* An mbuf for `bytes` bytes at `ids`, in the record at `pos`; NULL: the pool is empty. */
 struct rte_mbuf *tokd_zero_copy_segment(
-	struct tokd_worker *w, uint64_t pos, const uint32_t *ids, uint32_t bytes);
+	struct tokd_worker *w, uint64_t pos, const void *ids, uint32_t bytes);
 
 /* The driver has freed the packet: on the worker's lcore, or when the port is closed. */
 void tokd_zero_copy_is_free(void *addr, void *segment);

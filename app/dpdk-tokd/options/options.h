@@ -19,8 +19,8 @@
 #include <handshake/peer.h>
 
 /* Limits that other files rely on. */
-#define TOKD_VOCABS_MAX 8   /* vocabularies of --vocab */
-#define TOKD_SIDE_BLOCK 512 /* bytes; the smallest --side-store except 0 */
+#define TOKD_VOCABS_MAX 8    /* vocabularies of --vocab */
+#define TOKD_SIDE_BLOCK 512u /* bytes; the smallest --side-store except 0 */
 
 /*
  * Clients of the plain-text port use ports from this one on, the port itself is below: an answer is

@@ -53,9 +53,9 @@ add_held(struct rte_tel_data *d, const struct tokd_worker *w)
 	rte_tel_data_add_dict_u64(d, "held_mbufs", __atomic_load_n(&w->n_held, __ATOMIC_RELAXED));
 	rte_tel_data_add_dict_u64(d, "mbufs", w->pool->size);
 	rte_tel_data_add_dict_u64(d, "mbufs_in_use", rte_mempool_in_use_count(w->pool));
-	rte_tel_data_add_dict_u64(d, "side_bytes", (uint64_t)side->n * sizeof(*side->ids));
+	rte_tel_data_add_dict_u64(d, "side_bytes", (uint64_t)side->n * sizeof(*side->data));
 	rte_tel_data_add_dict_u64(
-		d, "side_used", (uint64_t)(side->n - side_free) * sizeof(*side->ids));
+		d, "side_used", (uint64_t)(side->n - side_free) * sizeof(*side->data));
 }
 
 int

@@ -2,6 +2,7 @@
 /*
  * libtokd-client for Python. Stable ABI of CPython 3.11. The library writes ids into a bytearray,
  * which NumPy then wraps without a copy. Only ids returned before the text is finished are copied.
+ * With DECODE ids are the text, and the bytes of their text are the ids.
  *
  * The GIL is released in poll and wait; `busy` then refuses a second thread. A request in flight is
  * in its client's set `pending`, which keeps its text and its buffer for ids until the library is
@@ -23,6 +24,7 @@
 /* Some characters become many: U+FDFA, of three bytes, 18 by NFKC. What a reply says is not asked.
  */
 #define ROOM_A_BYTE 64
+#define ROOM_DECODE 4 /* the same for text, at first: 16 bytes an id */
 
 struct client {
 	PyObject_HEAD
@@ -44,6 +46,13 @@ struct request {
 
 /* ---- Request ---- */
 
+/* Bytes of what is counted as an id. */
+static size_t
+each(const struct request *q)
+{
+	return q->r.flags & TOKD_REQUEST_DECODE ? 1 : sizeof(uint32_t);
+}
+
 static bool
 is_pending(const struct request *q)
 {
@@ -56,7 +65,7 @@ make_room(struct request *q, size_t max_ids)
 {
 	if (max_ids > UINT32_MAX)
 		max_ids = UINT32_MAX;
-	if (PyByteArray_Resize(q->ids, (Py_ssize_t)(max_ids * sizeof(uint32_t))) < 0)
+	if (PyByteArray_Resize(q->ids, (Py_ssize_t)(max_ids * each(q))) < 0)
 		return false;
 	q->r.ids = (uint32_t *)(void *)PyByteArray_AsString(q->ids);
 	q->r.max_ids = (uint32_t)max_ids;
@@ -86,7 +95,7 @@ request_take(PyObject *self, PyObject *unused)
 		Py_RETURN_NONE;
 	q->given = end;
 	return PyByteArray_FromStringAndSize(
-		(const char *)(q->r.ids + first), (Py_ssize_t)((end - first) * sizeof(uint32_t)));
+		q->r.out + first * each(q), (Py_ssize_t)((end - first) * each(q)));
 }
 
 /* All ids of a finished text, once. */
@@ -100,7 +109,7 @@ request_ids(PyObject *self, PyObject *unused)
 		PyErr_SetString(PyExc_RuntimeError, "the ids are not there, or were given out");
 		return NULL;
 	}
-	if (PyByteArray_Resize(ids, (Py_ssize_t)(q->r.n_ids * sizeof(uint32_t))) < 0)
+	if (PyByteArray_Resize(ids, (Py_ssize_t)(q->r.n_ids * each(q))) < 0)
 		return NULL;
 	q->ids = NULL;
 	return ids;
@@ -258,18 +267,20 @@ client_submit(PyObject *self, PyObject *args)
 	char error[TOKD_ERROR_MAX];
 	struct request *q;
 	PyObject *text;
-	int stream;
+	unsigned int flags;
+	size_t room;
 
-	if (!PyArg_ParseTuple(args, "Op", &text, &stream) || !is_usable(c))
+	if (!PyArg_ParseTuple(args, "OI", &text, &flags) || !is_usable(c))
 		return NULL;
 	q = new_object(state->type[REQUEST]);
 	if (q == NULL || text_of(text, &q->text) < 0)
 		goto fail;
 	q->r.text = q->text.buf;
 	q->r.len = (size_t)q->text.len;
-	q->r.flags = stream ? TOKD_REQUEST_STREAM : 0;
+	q->r.flags = flags;
+	room = flags & TOKD_REQUEST_DECODE ? ROOM_DECODE * q->r.len : q->r.len;
 	q->ids = PyByteArray_FromStringAndSize(NULL, 0);
-	if (q->ids == NULL || (q->r.len <= UINT32_MAX && !make_room(q, q->r.len + ROOM_MORE)) ||
+	if (q->ids == NULL || (q->r.len <= UINT32_MAX && !make_room(q, room + ROOM_MORE)) ||
 		PySet_Add(c->pending, (PyObject *)q) < 0)
 		goto fail;
 	if (tokd_client_submit(c->c, &q->r) != TOKD_PENDING) {
@@ -412,7 +423,8 @@ client_pending(PyObject *self, void *unused)
 }
 
 static PyMethodDef client_methods[] = {
-	{"submit", client_submit, METH_VARARGS, "Add a text; the next poll or wait sends it."},
+	{"submit", client_submit, METH_VARARGS,
+		"Add a text, or with DECODE uint32 ids; the next poll or wait sends it."},
 	{"poll", client_poll, METH_NOARGS,
 		"Send and receive without sleeping: the requests with news."},
 	{"wait", client_wait, METH_NOARGS,

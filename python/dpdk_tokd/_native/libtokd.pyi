@@ -4,6 +4,7 @@
 from os import PathLike
 from typing import Generic, Self, TypeVar, final
 
+from ..tokenizer.batch import Uint32Ids
 from ..tokenizer.stream import Text
 
 OK: int
@@ -11,6 +12,9 @@ E_REFUSED: int
 E_TIMEOUT: int
 E_NET: int
 E_CANCELLED: int
+STREAM: int
+DECODE: int
+SKIP_SPECIAL: int
 RING_SYSTEM: int
 RING_TIMEOUT: int
 RING_REFUSED: int
@@ -37,7 +41,7 @@ class Client:
     def pending(self) -> int: ...
     def stats(self) -> tuple[int, int, int, int]: ...
     def hooks(self) -> tuple[int, bool, float | None]: ...
-    def submit(self, text: Text, stream: bool, /) -> Request: ...
+    def submit(self, text: Text | Uint32Ids, flags: int, /) -> Request: ...
     def poll(self) -> list[Request]: ...
     def wait(self) -> list[Request]: ...
     def cancel(self, request: Request, /) -> None: ...

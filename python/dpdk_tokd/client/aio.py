@@ -5,15 +5,17 @@ the event loop, by its file descriptor and its next deadline."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from contextlib import aclosing
 from types import TracebackType
 from typing import Self
 
 from .. import wire
 from .._native import libtokd as native
 from ..tokenizer.batch import Uint32Ids
+from ..tokenizer.decode import IdsLike, ids_for
 from ..tokenizer.stream import Text
-from .errors import array_of, check, opened
+from .errors import array_of, check, decoding, opened, text_of
 
 IN_FLIGHT = 256
 REQUESTS_MAX = 65536
@@ -21,7 +23,8 @@ CLOSED = "the client was closed"
 
 
 class AsyncClient:
-    """Sends texts to an appliance and returns their ids, for tasks of one event loop.
+    """Sends texts to an appliance and returns their ids, or ids and returns their text, for tasks
+    of one event loop.
 
     Any number of tasks may call it at once. A cancelled call, or a stream that is closed early,
     does not affect the others.
@@ -80,7 +83,7 @@ class AsyncClient:
         """Ids of `text`: uint32, shape (n,), the caller's own. Errors as in `Client.tokenize`."""
         client = await self._open()
         async with self._slots:
-            request = self._submit(client, text, False)
+            request = self._submit(client, text, 0)
             try:
                 await self._wait_for_news(request)
             finally:
@@ -94,13 +97,29 @@ class AsyncClient:
         Errors as in `Client.tokenize`, also after some ids. Use `contextlib.aclosing` to cancel the
         text at once when leaving early.
         """
+        async with aclosing(self._pieces(text, native.STREAM)) as pieces:
+            async for ids in pieces:
+                yield array_of(ids)
+
+    async def detokenize_stream(
+        self, ids: IdsLike, *, skip_special_tokens: bool = False
+    ) -> AsyncIterator[str]:
+        """Text of `ids` as it arrives, in whole characters; together what `Client.detokenize`
+        gives. Arguments and errors as there, also after some text. To leave early, as `stream`."""
+        flags = native.STREAM | decoding(skip_special_tokens)
+        async with aclosing(self._pieces(ids_for(ids), flags)) as pieces:
+            async for text in pieces:
+                yield text_of(text)
+
+    async def _pieces(self, text: Text | Uint32Ids, flags: int) -> AsyncGenerator[bytearray, None]:
+        """What a request asked for, as it arrives."""
         client = await self._open()
         async with self._slots:
-            request = self._submit(client, text, True)
+            request = self._submit(client, text, flags)
             try:
                 while True:
-                    if (ids := request.take()) is not None:
-                        yield array_of(ids)
+                    if (piece := request.take()) is not None:
+                        yield piece
                     elif request.finished:
                         break
                     else:
@@ -151,8 +170,8 @@ class AsyncClient:
             raise ConnectionAbortedError(CLOSED)
         return self._client
 
-    def _submit(self, client: native.Client, text: Text, stream: bool) -> native.Request:
-        request = client.submit(text, stream)
+    def _submit(self, client: native.Client, text: Text | Uint32Ids, flags: int) -> native.Request:
+        request = client.submit(text, flags)
         if self._scheduled is None:  # once for all texts submitted until then
             self._scheduled = self._loop.call_soon(self._run_due)
         return request

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A client of the appliance: text to ids over UDP, by libtokd-client."""
+"""A client of the appliance: text to ids and back over UDP, by libtokd-client."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from .. import wire
 from .._closing import Closing
 from .._native import libtokd as native
 from ..tokenizer.batch import Uint32Ids
+from ..tokenizer.decode import IdsLike, ids_for
 from ..tokenizer.stream import Text
-from .errors import array_of, check, opened
+from .errors import array_of, check, decoding, opened, text_of
 
 IN_FLIGHT = 64
 REQUESTS = 1024  # in flight at once: those of tokenize_many, and streams that are not read
 
 
 class Client(Closing):
-    """Sends texts to an appliance and returns their ids.
+    """Sends texts to an appliance and returns their ids, or ids and returns their text.
 
     One thread at a time: a second one gets RuntimeError. The GIL is released while it waits, and
     signals are checked every 50 ms.
@@ -42,7 +43,7 @@ class Client(Closing):
         stream: get each id as soon as it is certain, also in `tokenize`.
         OSError: the name or address cannot be used; ValueError: an argument out of range.
         """
-        self._stream = stream
+        self._flags = native.STREAM if stream else 0
         self._client = opened(host, port, vocab, timeout, REQUESTS)
         self.stream_id = 0
 
@@ -74,7 +75,7 @@ class Client(Closing):
         reached, nothing listens there, or the client was closed; ValueError: a str with a
         surrogate, or a text of 4 GiB or more; RuntimeError: 1024 texts are in flight.
         """
-        return self._ids(self._client.submit(text, self._stream))
+        return array_of(self._whole(self._client.submit(text, self._flags)))
 
     def tokenize_many(self, texts: Iterable[Text], in_flight: int = IN_FLIGHT) -> list[Uint32Ids]:
         """Ids of each text, in the order of the texts, with up to `in_flight` texts (at most 1024)
@@ -89,8 +90,8 @@ class Client(Closing):
                     for request in self._client.wait():
                         if request.finished and request in requests:
                             check(request)
-                requests[self._client.submit(text, self._stream)] = None
-            return [self._ids(request) for request in requests]
+                requests[self._client.submit(text, self._flags)] = None
+            return [array_of(self._whole(request)) for request in requests]
         finally:
             for request in requests:
                 self._client.cancel(request)
@@ -100,7 +101,7 @@ class Client(Closing):
 
         Errors as in `tokenize`, also after some ids. Closing the iterator cancels the text.
         """
-        request = self._client.submit(text, True)
+        request = self._client.submit(text, native.STREAM)
         try:
             while True:
                 if (ids := request.take()) is not None:
@@ -113,12 +114,23 @@ class Client(Closing):
         finally:
             self._client.cancel(request)
 
+    def detokenize(self, ids: IdsLike, *, skip_special_tokens: bool = False) -> str:
+        """Text of `ids`, with U+FFFD for parts of characters: as `Tokenizer.decode`.
+
+        ids: a list, or an array of shape (n,), of any integer type. ValueError: what is no flat
+        list of ids. TokdError: an id is not in the vocabulary (`Reason.ID`), or the appliance is
+        too old to decode. Other errors as in `tokenize`.
+        """
+        return text_of(
+            self._whole(self._client.submit(ids_for(ids), decoding(skip_special_tokens)))
+        )
+
     def close(self) -> None:
         """Close the socket. A text in flight fails with ConnectionAbortedError."""
         self._client.close()
 
-    def _ids(self, request: native.Request) -> Uint32Ids:
-        """All ids of a text, once it is finished."""
+    def _whole(self, request: native.Request) -> bytearray:
+        """All that a request asked for, once it is finished."""
         try:
             while not request.finished:
                 self._client.wait()
@@ -126,7 +138,7 @@ class Client(Closing):
             self._client.cancel(request)
             raise
         self._note(request)
-        return array_of(request.ids())
+        return request.ids()
 
     def _note(self, request: native.Request) -> None:
         self.stream_id = request.stream_id

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Errors of a client: the library's errors as Python exceptions."""
+"""What both clients make of the library's results: errors as Python exceptions, arrays, text."""
 
 from __future__ import annotations
 
@@ -49,6 +49,16 @@ def check(request: native.Request) -> None:
         raise ConnectionAbortedError(why)
     known = status == native.E_REFUSED and request.reason in Reason._value2member_map_
     raise TokdError(why, Reason(request.reason) if known else Reason.NONE)
+
+
+def decoding(skip_special_tokens: bool) -> int:
+    """Flags of a request whose text is ids."""
+    return native.DECODE | (native.SKIP_SPECIAL if skip_special_tokens else 0)
+
+
+def text_of(text: bytearray) -> str:
+    """Whole characters: the appliance cuts nowhere else."""
+    return text.decode("utf-8", "replace")
 
 
 def array_of(ids: bytearray) -> Uint32Ids:

@@ -190,7 +190,8 @@ expect_side_store_whole(void)
 			const struct tokd_stream_rec *rec = &s->rec[r % TOKD_STREAM_RECS];
 
 			if (rec->pos & TOKD_REC_IN_SIDE)
-				used += (rec->count + TOKD_SIDE_IDS - 1) / TOKD_SIDE_IDS;
+				used += (tokd_stream_bytes(s, rec->count) + TOKD_SIDE_BLOCK - 1) /
+					TOKD_SIDE_BLOCK;
 		}
 	}
 	for (uint32_t b = d->free; n_free < d->n_free; b = d->next[b])

@@ -127,7 +127,7 @@ struct reply {
 	struct tokd_rep rep;
 	uint32_t frame_bytes;
 	uint32_t udp_payload;
-	uint32_t ids[2 * TOKD_REPLY_IDS];
+	uint32_t ids[TOKD_WIRE_PAYLOAD]; /* or bytes of text */
 };
 
 /* The next frame out, or NULL; the caller frees it. */
@@ -152,7 +152,8 @@ struct text_ids {
 	uint32_t id[1u << 17];
 	uint8_t key[32u << 17];
 };
-/* Read every record since the last call; those of `stream` are gathered and checked for order. */
+/* Read every record since the last call; those of `stream` are gathered and checked for order.
+ * Bytes of text become an id each. */
 void gather(uint64_t stream, struct text_ids *got);
 /* Its keys are those that libtokd-block-keys gives for all its ids at once. */
 void expect_keys(const struct text_ids *got);

@@ -196,7 +196,9 @@ next_reply(struct reply *r)
 	assert_int_equal(r->rep.version, TOKD_WIRE_VERSION);
 	assert_int_equal(r->rep.type, TOKD_REPLY);
 	assert_int_equal(r->rep.vocab, fx->w.vocab[fx->vocab].checksum);
-	each = r->rep.flags & TOKD_F_SHORT ? sizeof(uint16_t) : sizeof(uint32_t);
+	each = r->rep.flags & TOKD_F_DECODE  ? 1
+	       : r->rep.flags & TOKD_F_SHORT ? sizeof(uint16_t)
+					     : sizeof(uint32_t);
 	assert_int_equal(r->udp_payload, sizeof(r->rep) + each * r->rep.count);
 	assert_true(each * r->rep.count <= TOKD_WIRE_PAYLOAD);
 	memset(r->ids, 0, sizeof(r->ids));
@@ -244,6 +246,7 @@ void
 gather(uint64_t stream, struct text_ids *got)
 {
 	const struct tokd_ring *r = &fx->w.ring;
+	size_t each;
 
 	assert_int_equal(r->hdr->head, r->head);
 	assert_int_equal(r->hdr->tail, r->tail);
@@ -260,12 +263,12 @@ gather(uint64_t stream, struct text_ids *got)
 			assert_int_equal(fx->read_pos & r->mask, 0);
 			continue;
 		}
-		assert_int_equal(rec->kind, TOKD_REC_TOKENS);
+		assert_true(rec->kind == TOKD_REC_TOKENS || rec->kind == TOKD_REC_TEXT);
 		n_keys = r->block_size == 0 ? 0
 					    : tokd_rec_keys(rec->first, rec->count, r->block_size);
 		assert_int_equal(!(rec->flags & TOKD_REC_KEYS), n_keys == 0);
-		assert_int_equal(
-			rec->bytes, tokd_rec_bytes(rec->count) + tokd_rec_keys_bytes(r, n_keys));
+		assert_int_equal(rec->bytes, tokd_rec_bytes(tokd_rec_words(rec->kind, rec->count)) +
+						     tokd_rec_keys_bytes(r, n_keys));
 		assert_true(rec->t_publish >= rec->t_rx);
 		if (rec->stream_id != stream)
 			continue;
@@ -288,7 +291,11 @@ gather(uint64_t stream, struct text_ids *got)
 		got->reason = rec->reason;
 		got->text_end = rec->text_end;
 		assert_true(got->n + rec->count <= RTE_DIM(got->id));
-		memcpy(&got->id[got->n], tokd_rec_ids(rec), 4 * rec->count);
+		each = rec->kind == TOKD_REC_TEXT ? 1 : sizeof(uint32_t);
+		for (uint32_t i = 0; i < rec->count; i++) {
+			got->id[got->n + i] = 0;
+			memcpy(&got->id[got->n + i], (uint8_t *)(rec + 1) + each * i, each);
+		}
 		got->n += rec->count;
 	}
 }

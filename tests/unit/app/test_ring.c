@@ -211,7 +211,8 @@ TEST_WITH(ring_full_again_at_a_held_packet_is_resumed_by_poll, setup_small_ring,
 	make_text(text, sizeof(text), 1);
 	reader_join(0);
 	/* Room for one packet of 700 bytes, not for a second. */
-	while (fx->w.ring.head + 2 * tokd_rec_most(&fx->w.ring, 3 * 700) < SMALL_RING_BYTES)
+	while (fx->w.ring.head + 2 * tokd_rec_most(&fx->w.ring, TOKD_REC_TOKENS, 3 * 700) <
+		SMALL_RING_BYTES)
 		assert_true(feed_one(s++, 700));
 	fx->read_pos = fx->w.ring.head;
 	memset(text, 0xff, sizeof(text)); /* as many ids as there can be */
@@ -308,7 +309,7 @@ fill_to_the_last_byte(void)
 		uint64_t pos = tokd_ring_reserve(r, 64);
 
 		*tokd_ring_at(r, pos) = (struct tokd_rec){.flags = TOKD_REC_FIRST | TOKD_REC_LAST};
-		tokd_ring_publish(r, pos);
+		tokd_ring_publish(r, pos, TOKD_REC_TOKENS);
 	}
 }
 

@@ -103,8 +103,11 @@ hundreds_in_flight_survive(uint32_t lose, uint32_t reorder, uint32_t twice)
 
 		while (begun < N && tokd_engine_pending(w->e) < AT_ONCE) {
 			uint32_t len = world_dice(w, 20) == 0 ? 100000 : world_dice(w, 4000);
+			uint32_t flags = begun % 3 == 0 ? TOKD_REQUEST_DECODE : 0;
 
-			text_begin(w, &t[begun++], len, 0, len + 1);
+			if (flags != 0)
+				len &= ~3u;
+			text_begin(w, &t[begun++], len, flags, len + 1);
 		}
 		assert_true(world_step(w));
 		while ((r = tokd_engine_done(w->e)) != NULL)
@@ -406,6 +409,45 @@ TEST(busy_is_tried_again_when_the_appliance_says_within_limits)
 		text_right(&t);
 		world_free(w);
 	}
+}
+
+TEST(ids_of_every_size_come_back_as_text)
+{
+	static const uint32_t payloads[] = {1, 3, TOKD_WIRE_PAYLOAD};
+
+	for (uint32_t i = 0; i < 3; i++) { /* packets may cut ids */
+		struct tokd_engine_config config = many(1);
+		struct world *w;
+
+		config.payload = payloads[i];
+		w = world_make(&config);
+		for (uint32_t len = 0; len <= 60 * payloads[i]; len += 4 + len / 4 * 4) {
+			struct text t;
+
+			text_begin(w, &t, len, TOKD_REQUEST_DECODE, len / 4 + 1);
+			world_run(w, 1);
+			text_right(&t);
+		}
+		world_free(w);
+	}
+}
+
+TEST(half_an_id_is_refused_and_one_that_is_none_is_named)
+{
+	struct world *w = world_make(NULL);
+	const uint32_t ids[4] = {0};
+	struct tokd_request r = {.text = ids, .len = 15, .flags = TOKD_REQUEST_DECODE};
+
+	assert_int_equal(tokd_engine_submit(w->e, &r), TOKD_E_ARGUMENT);
+	r.len = 16;
+	assert_int_equal(tokd_engine_submit(w->e, &r), TOKD_PENDING);
+	w->server.reason = TOKD_R_ID;
+	w->server.refuse_first = 1;
+	w->server.retry_ms = 8; /* in the place of text_end */
+	world_run(w, 1);
+	assert_int_equal(r.status, TOKD_E_REFUSED);
+	assert_int_equal(r.error, 2);
+	world_free(w);
 }
 
 TEST(refusals_end_a_request_with_their_reason)
@@ -777,6 +819,11 @@ tell_a_lie(struct world *w, struct datagram *d)
 	case 12:
 		b->text_end--;
 		break;
+	case 13: /* text, though ids were asked for */
+		b->flags |= TOKD_F_DECODE;
+		b->count *= 4;
+		b->total = b->count;
+		break;
 	default:
 		bad.len = DATAGRAM;
 		break;
@@ -786,7 +833,7 @@ tell_a_lie(struct world *w, struct datagram *d)
 
 TEST(lies_are_not_believed)
 {
-	for (lie = 0; lie <= 13; lie++) {
+	for (lie = 0; lie <= 14; lie++) {
 		struct world *w = world_make(NULL);
 		struct tokd_client_stats stats;
 		struct text t;
@@ -815,7 +862,7 @@ noise(struct world *w, struct datagram *d)
 	if (world_dice(w, 4) == 0)
 		rep->sack = w->seed;
 	if (world_dice(w, 16) == 0)
-		rep->flags ^= 1u << world_dice(w, 6);
+		rep->flags ^= 1u << world_dice(w, 8);
 	if (world_dice(w, 16) == 0) {
 		rep->count = world_dice(w, 300);
 		d->len = (uint32_t)sizeof(*rep) + 4 * rep->count;

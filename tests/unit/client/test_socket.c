@@ -112,6 +112,7 @@ one_text(const char *host, int family, bool spin)
 	char error[TOKD_ERROR_MAX];
 	static uint32_t ids[50000];
 	static uint8_t text[50000];
+	static char back[50000];
 	struct tokd_client *c;
 	struct fixture f;
 
@@ -126,7 +127,11 @@ one_text(const char *host, int family, bool spin)
 		assert_int_equal(tokd_client_tokenize(c, text, n, ids, 50000, 10000), n);
 		for (uint32_t i = 0; i < n; i++)
 			assert_int_equal(ids[i], text[i]);
+		assert_int_equal(tokd_client_detokenize(c, ids, n, 0, back, n, 10000), n);
+		assert_memory_equal(back, text, n);
 	}
+	assert_int_equal(tokd_client_detokenize(c, ids, 1000, 0, back, 999, 0), TOKD_E_ROOM);
+	assert_non_null(strstr(tokd_client_error(c), "1000 bytes or more, but max_ids is 999"));
 	assert_int_equal(tokd_client_tokenize(c, text, 1000, ids, 999, 0), TOKD_E_ROOM);
 	assert_non_null(strstr(tokd_client_error(c), "1000 ids or more, but max_ids is 999"));
 	tokd_client_close(c);
@@ -337,10 +342,19 @@ TEST(every_end_of_a_request_has_words)
 	struct tokd_client *c = tokd_client_open("127.0.0.1", 9, NULL, error);
 
 	assert_non_null(c);
+	tokd_client_describe(c,
+		&(struct tokd_request){.status = TOKD_E_REFUSED,
+			.reason = TOKD_R_LENGTH,
+			.flags = TOKD_REQUEST_DECODE},
+		text);
+	assert_string_equal(text,
+		"127.0.0.1:9: LENGTH (3): the appliance is of a release that cannot decode: use a "
+		"newer one");
 	for (int status = TOKD_E_CANCELLED; status <= TOKD_PENDING; status++) {
-		for (uint32_t reason = 0; reason < 20; reason++) {
+		for (uint32_t reason = 0; reason < 40; reason++) {
 			struct tokd_request r = {.status = status,
-				.reason = reason,
+				.reason = reason / 2,
+				.flags = reason % 2 ? TOKD_REQUEST_DECODE : 0,
 				.error = ECONNREFUSED,
 				.resends = 8,
 				.n_ids = UINT32_MAX,

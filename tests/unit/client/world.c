@@ -57,6 +57,12 @@ world_dice(struct world *w, uint32_t n)
 	return (uint32_t)dice_throw(&w->seed) % n;
 }
 
+static size_t
+each(const struct text *t)
+{
+	return t->r.flags & TOKD_REQUEST_DECODE ? 1 : sizeof(uint32_t);
+}
+
 void
 text_begin(struct world *w, struct text *t, uint32_t len, uint32_t flags, uint32_t max_ids)
 {
@@ -67,16 +73,16 @@ text_begin(struct world *w, struct text *t, uint32_t len, uint32_t flags, uint32
 	assert_true(t->bytes != NULL && t->room != NULL);
 	for (uint32_t i = 0; i < len; i++)
 		t->bytes[i] = (uint8_t)world_dice(w, 256);
-	t->room[max_ids] = GUARD;
 	t->r = (struct tokd_request){
 		.text = t->bytes, .len = len, .ids = t->room, .max_ids = max_ids, .flags = flags};
+	memcpy(t->r.out + each(t) * max_ids, &(uint32_t){GUARD}, 4);
 	assert_int_equal(tokd_engine_submit(w->e, &t->r), TOKD_PENDING);
 }
 
 void
 text_free(struct text *t)
 {
-	assert_int_equal(t->room[t->r.max_ids], GUARD);
+	assert_memory_equal(t->r.out + each(t) * t->r.max_ids, &(uint32_t){GUARD}, 4);
 	free(t->bytes);
 	free(t->room);
 }
@@ -85,9 +91,15 @@ void
 text_right(struct text *t)
 {
 	assert_int_equal(t->r.status, TOKD_OK);
-	assert_int_equal(t->r.n_ids, t->r.len);
-	for (uint32_t i = 0; i < t->r.n_ids; i++)
-		assert_int_equal(t->room[i], t->bytes[i]);
+	if (t->r.flags & TOKD_REQUEST_DECODE) {
+		assert_int_equal(t->r.n_ids, t->r.len / 4);
+		for (uint32_t i = 0; i < t->r.n_ids; i++)
+			assert_int_equal((uint8_t)t->r.out[i], t->bytes[4 * i]);
+	} else {
+		assert_int_equal(t->r.n_ids, t->r.len);
+		for (uint32_t i = 0; i < t->r.n_ids; i++)
+			assert_int_equal(t->room[i], t->bytes[i]);
+	}
 	text_free(t);
 }
 
@@ -124,8 +136,9 @@ reply(const struct server *s, const struct stream *st, const struct tokd_req *re
 		.credit = s->window,
 		.first = first,
 		.count = count};
+	const bool decodes = st != NULL && st->decodes;
 	/* Of every second stream, whatever its requests say: little-endian. */
-	const size_t each = req->stream_id % 2 ? sizeof(uint16_t) : sizeof(uint32_t);
+	const size_t each = decodes ? 1 : req->stream_id % 2 ? sizeof(uint16_t) : sizeof(uint32_t);
 
 	if (reason != 0) {
 		rep.flags = TOKD_F_FAIL;
@@ -139,17 +152,17 @@ reply(const struct server *s, const struct stream *st, const struct tokd_req *re
 	}
 	if (st != NULL && st->done) {
 		rep.flags |= TOKD_F_DONE;
-		rep.total = st->end;
+		rep.total = st->total;
 		rep.text_end = st->end;
 		rep.ids_crc = st->ids_crc + s->spoil_crc;
 		for (uint32_t i = 0; i < count; i++) {
-			uint32_t id = st->text[first + i];
+			uint32_t id = st->text[(decodes ? 4 : 1) * (first + i)];
 
 			memcpy(out + sizeof(rep) + each * i, &id, each);
 		}
 	}
-	if (count > 0 && each == sizeof(uint16_t))
-		rep.flags |= TOKD_F_SHORT;
+	if (count > 0 && each < sizeof(uint32_t))
+		rep.flags |= each == 1 ? TOKD_F_DECODE : TOKD_F_SHORT;
 	memcpy(out, &rep, sizeof(rep));
 	return (uint32_t)(sizeof(rep) + each * count);
 }
@@ -177,10 +190,13 @@ feed(struct server *s, struct stream *st, const struct tokd_req *req, const uint
 	if (st->ack > st->last && !st->done) {
 		assert_int_equal(tokd_crc32c(0, st->text, st->end), st->text_crc);
 		st->done = true;
-		for (uint32_t i = 0; i < st->end; i++) {
-			uint32_t id = st->text[i];
+		st->decodes = req->flags & TOKD_F_DECODE;
+		assert_false(st->decodes && (st->end % 4 != 0 || req->flags & TOKD_F_SHORT));
+		st->total = st->decodes ? st->end / 4 : st->end;
+		for (uint32_t i = 0; i < st->total; i++) {
+			uint32_t id = st->text[st->decodes ? 4 * i : i];
 
-			st->ids_crc = tokd_crc32c(st->ids_crc, &id, 4);
+			st->ids_crc = tokd_crc32c(st->ids_crc, &id, st->decodes ? 1 : 4);
 		}
 	}
 }
@@ -219,11 +235,11 @@ server_answer(struct server *s, const uint8_t *packet, uint32_t len, uint8_t (*o
 	if (req.type == TOKD_DATA && s->window > 0)
 		feed(s, st, &req, packet + sizeof(req));
 	if (st->done && !was_done) {
-		end = st->end;
+		end = st->total;
 	} else if (st->done && req.type == TOKD_POLL) {
 		first = req.ids_ack;
-		end = req.ids_end < st->end ? req.ids_end : st->end;
-		s->last_acks += req.ids_end == 0 && first == st->end;
+		end = req.ids_end < st->total ? req.ids_end : st->total;
+		s->last_acks += req.ids_end == 0 && first == st->total;
 	}
 	do {
 		uint32_t count = first < end ? end - first : 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * An engine, a wire and a server in one thread, on a clock of their own. The server's ids are the
- * bytes of the text, so that a test knows what is right.
+ * bytes of the text, so that a test knows what is right; its text of ids is the low byte of each.
  */
 #pragma once
 
@@ -22,8 +22,8 @@ struct stream {
 	bool open;
 	uint8_t *text; /* of TEXT_MAX bytes */
 	uint8_t *has;  /* of each packet */
-	uint32_t ack, last, end, text_crc, ids_crc;
-	bool done;
+	uint32_t ack, last, end, text_crc, total, ids_crc;
+	bool done, decodes;
 };
 
 struct server {
@@ -73,7 +73,7 @@ struct world *world_make(const struct tokd_engine_config *change);
 void world_free(struct world *w);
 uint32_t world_dice(struct world *w, uint32_t n);
 
-/* Take on a text of `len` bytes; room for `max_ids`, the length if 0. */
+/* Take on a text of `len` bytes, which may be ids; room for `max_ids`, the length if 0. */
 void text_begin(struct world *w, struct text *t, uint32_t len, uint32_t flags, uint32_t max_ids);
 /* Its ids are right and its guard is untouched; frees it. */
 void text_right(struct text *t);

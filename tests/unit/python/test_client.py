@@ -55,6 +55,17 @@ class Appliance:
         return [wire.REP.pack(*rep) + ids[rep.first : rep.first + rep.n_ids].tobytes()]
 
     @classmethod
+    def decoded(cls, req: wire.Req, ids: bytes, **other: int) -> list[bytes]:
+        """The same for ids: each is a character of the text."""
+        text = "".join(map(chr, np.frombuffer(ids, "<u4"))).encode()
+        fields = {
+            "flags": wire.F_DONE | wire.F_DECODE, "n_ids": len(text), "total": len(text),
+            "ids_crc": google_crc32c.value(text), "text_end": len(ids),
+        }  # fmt: skip
+        (header,) = cls.done(req, b"", **(fields | other))
+        return [header + text]
+
+    @classmethod
     def fail(cls, req: wire.Req, reason: int) -> list[bytes]:
         return cls.done(req, b"", flags=wire.F_FAIL, reason=reason)
 
@@ -130,6 +141,48 @@ def test_what_cannot_be_sent_is_a_value_error(client: Client) -> None:
         Client("127.0.0.1", 0)
     with pytest.raises(ValueError, match="in_flight=0"):
         client.tokenize_many([], in_flight=0)
+
+
+def test_text_of_ids(appliance: Appliance, client: Client) -> None:
+    seen: list[int] = []
+    appliance.reply = lambda q, ids: seen.append(q.flags) or appliance.decoded(q, ids)
+    assert client.detokenize([]) == ""
+    assert client.detokenize([72, 228, 128512]) == "Hä😀"
+    assert client.detokenize(np.array([0x4E2D] * 300, np.int64)) == "中" * 300
+    assert client.detokenize((65,), skip_special_tokens=True) == "A"
+    plain = wire.F_FIRST | wire.F_LAST | wire.F_IDS | wire.F_DECODE
+    assert set(seen) == {plain, plain | wire.F_SKIP_SPECIAL}
+    for wrong in ([-1], [1 << 32], [[1]], ["a"]):
+        with pytest.raises(ValueError, match="ids: "):
+            client.detokenize(wrong)  # type: ignore[arg-type]
+
+
+def test_text_of_ids_needs_an_appliance_that_decodes(appliance: Appliance, client: Client) -> None:
+    appliance.reply = lambda q, ids: appliance.fail(q, Reason.LENGTH)
+    with pytest.raises(TokdError, match="of a release that cannot decode") as e:
+        client.detokenize([1])
+    assert e.value.reason is Reason.LENGTH
+    appliance.reply = lambda q, ids: appliance.done(q, b"", flags=wire.F_FAIL,
+                                                    reason=Reason.ID, text_end=8)  # fmt: skip
+    with pytest.raises(TokdError, match=r"ID \(19\) at index 2: an id is not in") as e:
+        client.detokenize([1, 2, 3])
+    assert e.value.reason is Reason.ID
+
+
+def test_text_of_ids_as_it_comes(appliance: Appliance) -> None:
+    def reply(req: wire.Req, ids: bytes) -> list[bytes]:
+        (whole,) = appliance.decoded(req, ids)
+        (head,) = appliance.decoded(req, ids[:-4], flags=wire.F_DECODE, ack=0)
+        return [head, whole]
+
+    async def work() -> None:
+        async with AsyncClient("127.0.0.1", appliance.port) as client:
+            pieces = [piece async for piece in client.detokenize_stream([228, 8364, 128512])]
+            assert pieces in (["ä€", "😀"], ["ä€😀"])  # both replies may come at once
+            assert [piece async for piece in client.detokenize_stream([])] == []
+
+    appliance.reply = reply
+    asyncio.run(work())
 
 
 @pytest.mark.parametrize("in_flight", [1, 7, 5000])

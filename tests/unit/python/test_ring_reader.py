@@ -400,12 +400,21 @@ def test_what_is_not_as_ring_h_says_is_a_ring_error(one, path):
         RingReader(path)
 
 
-@pytest.mark.parametrize("fields", [{"bytes": 65}, {"n_ids": 17}, {"kind": 3}], ids=str)
+@pytest.mark.parametrize(
+    "fields", [{"bytes": 65}, {"n_ids": 17}, {"bytes": 65, "kind": 3}], ids=str
+)
 def test_malformed_record_is_refused(one, reader, fields):
     one.rings[0].publish([1, 2, 3], **fields)
     for _ in range(2):
         with pytest.raises(RingError, match="token ring 0: record at 0"):
             next(reader)
+
+
+def test_records_of_other_kinds_are_skipped(one, reader):
+    for kind in (3, 99):  # text of decoded ids, and what is to come
+        one.rings[0].publish([1, 2, 3], kind=kind)
+    one.rings[0].publish([4])
+    assert next(reader).tokens.tolist() == [4]
 
 
 def test_an_unknown_reason_is_an_error_when_asked_for(one, reader):

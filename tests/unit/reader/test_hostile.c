@@ -320,7 +320,7 @@ TEST(whose_records_are_wrong_is_found_out)
 		uint32_t bytes, kind, count;
 	} wrong[] = {{0, 1, 0}, {32, 1, 0}, {65, 1, 0}, {96, 1, 0}, {192, 1, 0}, {4096, 1, 0},
 		{0xffffffc0, 1, 0}, {128, 1, 17}, {128, 1, UINT32_MAX}, {128, 1, 0x40000000},
-		{128, 0, 0}, {128, 3, 0}, {0, 2, 0}, {0xffffffc0, 2, 0}};
+		{0, 0, 0}, {65, 3, 0}, {0, 2, 0}, {0xffffffc0, 2, 0}, {0xffffffc0, 3, 0}};
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		for (int mode = TOKR_READER; mode <= TOKR_TAP; mode++) {

@@ -81,7 +81,7 @@ put(struct tokd_ring *r, uint32_t first, uint32_t count, uint32_t flags)
 			.text_end = 9};
 		for (uint32_t i = 0; i < count; i++)
 			tokd_rec_ids(rec)[i] = first + i;
-		tokd_ring_publish(r, pos);
+		tokd_ring_publish(r, pos, TOKD_REC_TOKENS);
 	}
 	pthread_mutex_unlock(&workers);
 	return room;

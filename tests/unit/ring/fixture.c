@@ -105,7 +105,7 @@ publish(struct tokd_ring *r, uint32_t count)
 	rec->stream_id = 7;
 	for (uint32_t i = 0; i < count; i++)
 		tokd_rec_ids(rec)[i] = i;
-	tokd_ring_publish(r, pos);
+	tokd_ring_publish(r, pos, TOKD_REC_TOKENS);
 }
 
 int

@@ -21,7 +21,7 @@ publish_one(struct tokd_ring *r)
 		return false;
 	memset(tokd_ring_at(r, pos), 0, sizeof(struct tokd_rec));
 	tokd_ring_at(r, pos)->count = (RECORD - sizeof(struct tokd_rec)) / 4;
-	tokd_ring_publish(r, pos);
+	tokd_ring_publish(r, pos, TOKD_REC_TOKENS);
 	return true;
 }
 

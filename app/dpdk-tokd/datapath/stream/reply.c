@@ -130,7 +130,7 @@ tokd_reply_send(struct tokd_worker *w, struct tokd_stream *s, uint32_t first, ui
 		.version = TOKD_WIRE_VERSION,
 		.type = TOKD_REPLY,
 		.flags = (count > 0 && first == 0 ? TOKD_F_FIRST : 0) | (done ? TOKD_F_DONE : 0) |
-			 (count > 0 ? s->flags & TOKD_F_SHORT : 0) |
+			 (count > 0 ? s->flags & (TOKD_F_SHORT | TOKD_F_DECODE) : 0) |
 			 (reason != TOKD_R_NONE ? TOKD_F_FAIL : 0),
 		.epoch = s->key.epoch,
 		.vocab = s->key.vocab,
@@ -194,6 +194,7 @@ reply_ids(struct tokd_worker *w, struct tokd_stream *s)
 
 		if (n < max && !all)
 			return;
+		n = tokd_reply_ids_whole(w, s, s->sent, n, s->total);
 		if (!tokd_reply_send(w, s, s->sent, n, TOKD_R_NONE))
 			return; /* retried when the stream is touched next */
 		s->sent += n;

@@ -7,25 +7,27 @@
 /* The most ids of 4 bytes in one reply packet. */
 #define TOKD_REPLY_IDS (TOKD_WIRE_PAYLOAD / sizeof(uint32_t))
 
+/* In a reply to a stream an id has 1 << this bytes; text is counted in bytes. */
+static inline uint32_t
+tokd_reply_shift(const struct tokd_stream *s)
+{
+	if (unlikely(s->flags & TOKD_F_DECODE))
+		return 0;
+	return s->flags & TOKD_F_SHORT ? 1 : 2;
+}
+
 /* The most ids of one reply packet of a stream. */
 static inline uint32_t
 tokd_reply_ids_max(const struct tokd_stream *s)
 {
-	return s->flags & TOKD_F_SHORT ? 2 * TOKD_REPLY_IDS : TOKD_REPLY_IDS;
-}
-
-/* Of an id in a reply to a stream. */
-static inline size_t
-tokd_reply_id_bytes(const struct tokd_stream *s)
-{
-	return s->flags & TOKD_F_SHORT ? sizeof(uint16_t) : sizeof(uint32_t);
+	return TOKD_WIRE_PAYLOAD >> tokd_reply_shift(s);
 }
 
 /* Of a reply with n ids. */
 static inline uint64_t
 tokd_reply_bytes(const struct tokd_stream *s, uint32_t n)
 {
-	return sizeof(struct tokd_rep) + n * tokd_reply_id_bytes(s);
+	return sizeof(struct tokd_rep) + ((uint64_t)n << tokd_reply_shift(s));
 }
 
 /* Refuse a request, in the same mbuf. */
@@ -66,7 +68,21 @@ bool tokd_reply_ids_recent(
 
 /* Copy ids [first, first + count), which must be available, to `dst`. */
 void tokd_reply_ids_copy(const struct tokd_worker *w, const struct tokd_stream *s, uint32_t first,
-	uint32_t count, uint32_t *dst);
+	uint32_t count, void *dst);
+
+/* As many of bytes [first, first + count) of text as end with a whole character. */
+uint32_t tokd_reply_text_whole(
+	const struct tokd_worker *w, const struct tokd_stream *s, uint32_t first, uint32_t count);
+
+/* As many of ids [first, first + count), of those up to `end`, as one packet may have. */
+static inline uint32_t
+tokd_reply_ids_whole(const struct tokd_worker *w, const struct tokd_stream *s, uint32_t first,
+	uint32_t count, uint32_t end)
+{
+	if (likely(!(s->flags & TOKD_F_DECODE)) || first + count == end)
+		return count;
+	return tokd_reply_text_whole(w, s, first, count);
+}
 
 /* Append ids [first, first + count), which must be available, to packet m: zero-copy, or copied. */
 void tokd_reply_ids_put(struct tokd_worker *w, const struct tokd_stream *s, uint32_t first,

@@ -53,26 +53,58 @@ tokd_reply_ids_recent(const struct tokd_worker *w, const struct tokd_stream *s, 
 	return pos < TOKD_REC_IN_SIDE && w->ring.head - pos <= (w->ring.mask + 1) / 2;
 }
 
-void
-tokd_reply_ids_copy(const struct tokd_worker *w, const struct tokd_stream *s, uint32_t first,
-	uint32_t count, uint32_t *dst)
+/* The record's ids, or its text, from byte `from` on. */
+static const void *
+in_ring(const struct tokd_worker *w, const struct tokd_stream_rec *rec, uint32_t from)
+{
+	return RTE_PTR_ADD(tokd_rec_ids(tokd_ring_at(&w->ring, rec->pos)), from);
+}
+
+static __rte_always_inline void
+copy_as(const struct tokd_worker *w, const struct tokd_stream *s, uint32_t each, uint32_t first,
+	uint32_t count, void *dst)
 {
 	uint32_t i = find_rec(s, first);
 
 	while (count > 0) {
 		const struct tokd_stream_rec *rec = &s->rec[i++ % TOKD_STREAM_RECS];
-		uint32_t skip = first - rec->first;
-		uint32_t n = RTE_MIN(rec->count - skip, count);
+		const uint32_t skip = first - rec->first;
+		const uint32_t n = RTE_MIN(rec->count - skip, count);
+		const uint32_t from = each * skip, bytes = each * n;
 
 		if (unlikely(rec->pos & TOKD_REC_IN_SIDE))
-			tokd_side_get(&w->side, (uint32_t)rec->pos, skip, n, dst);
+			tokd_side_get(&w->side, (uint32_t)rec->pos, from, bytes, dst);
 		else
-			rte_memcpy(dst, tokd_rec_ids(tokd_ring_at(&w->ring, rec->pos)) + skip,
-				n * sizeof(uint32_t));
-		dst += n;
+			rte_memcpy(dst, in_ring(w, rec, from), bytes);
+		dst = RTE_PTR_ADD(dst, bytes);
 		first += n;
 		count -= n;
 	}
+}
+
+/* Inlined twice: copying ids is as fast as if there were no text. */
+void
+tokd_reply_ids_copy(const struct tokd_worker *w, const struct tokd_stream *s, uint32_t first,
+	uint32_t count, void *dst)
+{
+	if (unlikely(s->flags & TOKD_F_DECODE))
+		copy_as(w, s, 1, first, count, dst);
+	else
+		copy_as(w, s, sizeof(uint32_t), first, count, dst);
+}
+
+uint32_t
+tokd_reply_text_whole(
+	const struct tokd_worker *w, const struct tokd_stream *s, uint32_t first, uint32_t count)
+{
+	uint8_t byte;
+
+	for (uint32_t n = count, back = 0; back < 4 && back <= count; n--, back++) {
+		tokd_reply_ids_copy(w, s, first + n, 1, &byte);
+		if ((byte & 0xc0) != 0x80) /* a character begins with it */
+			return n;
+	}
+	return count; /* no UTF-8 */
 }
 
 /* As ids of 2 bytes. */
@@ -93,7 +125,7 @@ static bool
 attach(struct tokd_worker *w, const struct tokd_stream *s, uint32_t i, uint32_t first,
 	uint32_t count, struct rte_mbuf *m)
 {
-	const uint32_t bytes = count * sizeof(uint32_t);
+	const uint32_t bytes = tokd_stream_bytes(s, count);
 	struct rte_mbuf *last = m;
 	uint16_t n = 0;
 
@@ -105,8 +137,8 @@ attach(struct tokd_worker *w, const struct tokd_stream *s, uint32_t i, uint32_t 
 
 		if (n < TOKD_ZC_SEGS && !(rec->pos & TOKD_REC_IN_SIDE))
 			seg = tokd_zero_copy_segment(w, rec->pos,
-				tokd_rec_ids(tokd_ring_at(&w->ring, rec->pos)) + skip,
-				part * sizeof(uint32_t));
+				in_ring(w, rec, tokd_stream_bytes(s, skip)),
+				tokd_stream_bytes(s, part));
 		if (unlikely(seg == NULL)) {
 			rte_pktmbuf_free(m->next);
 			m->next = NULL;
@@ -128,9 +160,9 @@ void
 tokd_reply_ids_put(struct tokd_worker *w, const struct tokd_stream *s, uint32_t first,
 	uint32_t count, struct rte_mbuf *m)
 {
-	const uint16_t bytes = (uint16_t)(count * tokd_reply_id_bytes(s));
+	const uint16_t bytes = (uint16_t)(count << tokd_reply_shift(s));
 
-	if (w->zc.pool != NULL && count >= w->zc.min &&
+	if (w->zc.pool != NULL && tokd_rec_words(tokd_stream_kind(s), count) >= w->zc.min &&
 		attach(w, s, find_rec(s, first), first, count, m))
 		return;
 	w->counter[C_REPLY_COPIED] += bytes;
@@ -145,7 +177,6 @@ bool
 tokd_reply_again(struct tokd_worker *w, struct tokd_stream *s, uint32_t first, uint32_t end)
 {
 	const uint64_t most = (uint64_t)TOKD_AGAIN_FACTOR * s->received;
-	const size_t each = tokd_reply_id_bytes(s);
 
 	if (!(s->flags & TOKD_F_IDS) || first >= end)
 		return true;
@@ -165,8 +196,11 @@ tokd_reply_again(struct tokd_worker *w, struct tokd_stream *s, uint32_t first, u
 
 		if (s->again + tokd_reply_bytes(s, 1) > most)
 			break;
-		n = (uint32_t)RTE_MIN(
-			(uint64_t)n, (most - s->again - sizeof(struct tokd_rep)) / each);
+		n = (uint32_t)RTE_MIN((uint64_t)n,
+			(most - s->again - sizeof(struct tokd_rep)) >> tokd_reply_shift(s));
+		n = tokd_reply_ids_whole(w, s, first, n, end);
+		if (n == 0)
+			break;
 		if (!tokd_reply_send(w, s, first, n, TOKD_R_NONE))
 			break;
 		s->again += tokd_reply_bytes(s, n);

@@ -35,7 +35,7 @@ tokd_spill_forget(struct tokd_worker *w, struct tokd_stream *s)
 	if (s->watched)
 		unwatch(w, s);
 	for (; s->rec_tail != s->rec_head; s->rec_tail++)
-		tokd_stream_rec_drop(w, &s->rec[s->rec_tail % TOKD_STREAM_RECS]);
+		tokd_stream_rec_drop(w, s, &s->rec[s->rec_tail % TOKD_STREAM_RECS]);
 }
 
 /* Save unacknowledged ids of s below `to`; watch it again for those above. */
@@ -44,6 +44,7 @@ spill(struct tokd_worker *w, struct tokd_stream *s, uint64_t to)
 {
 	for (uint32_t i = s->rec_tail; i != s->rec_head; i++) {
 		struct tokd_stream_rec *rec = &s->rec[i % TOKD_STREAM_RECS];
+		const uint32_t bytes = tokd_stream_bytes(s, rec->count);
 		uint32_t block;
 
 		if (rec->pos & TOKD_REC_IN_SIDE || rec->pos < w->ring.tail)
@@ -53,13 +54,13 @@ spill(struct tokd_worker *w, struct tokd_stream *s, uint64_t to)
 			return;
 		}
 		block = tokd_side_put(
-			&w->side, tokd_rec_ids(tokd_ring_at(&w->ring, rec->pos)), rec->count);
+			&w->side, tokd_rec_ids(tokd_ring_at(&w->ring, rec->pos)), bytes);
 		if (block == TOKD_SIDE_NONE) {
 			w->counter[C_SIDE_FULL]++;
 			continue;
 		}
 		rec->pos = TOKD_REC_IN_SIDE | block;
-		w->counter[C_SIDE_COPIED] += rec->count * sizeof(uint32_t);
+		w->counter[C_SIDE_COPIED] += bytes;
 	}
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Streams: one text each, from packets to ids. doc/reference/protocol.md defines the states.
+ * Streams: one text each, from packets to ids; with TOKD_F_DECODE from ids to text, which then
+ * stands where ids do. doc/reference/protocol.md defines the states.
  *
  *                    all fed, text_crc correct
  *          ┌─────────────────────────────────────▶ DONE ───┐  done-timeout,
@@ -22,6 +23,7 @@
 
 #include "datapath/net.h"
 #include "datapath/source/source.h"
+#include "decode.h"
 #include "done_names.h"
 
 #if RTE_BYTE_ORDER != RTE_LITTLE_ENDIAN
@@ -60,6 +62,10 @@ struct tokd_stream_rec {
 };
 
 #define TOKD_STREAM_RECS 128 /* the reply window */
+/* The same for text, in bytes: ids of long tokens must not fill ring and side store. */
+#define TOKD_STREAM_TEXT (256u << 10)
+/* Flags that all packets of a stream have, or none; in `flags`, too. */
+#define TOKD_STREAM_MODE (TOKD_F_DECODE | TOKD_F_SKIP_SPECIAL)
 #define TOKD_NO_PACKET UINT32_MAX
 static_assert(RTE_IS_POWER_OF_2(TOKD_WIRE_WINDOW) && TOKD_WIRE_WINDOW <= 64, "one word of bits");
 static_assert((TOKD_STREAM_RECS & (TOKD_STREAM_RECS - 1)) == 0, "indexed by masking");
@@ -125,7 +131,11 @@ struct tokd_stream {
 
 	struct tokd_held held[TOKD_WIRE_WINDOW];      /* by number modulo window */
 	struct tokd_stream_rec rec[TOKD_STREAM_RECS]; /* rising in first, and in pos */
-	struct tok_stream tok __rte_cache_aligned;    /* its first lines are prefetched */
+	union {
+		/* Its first lines are prefetched. */
+		struct tok_stream tok __rte_cache_aligned;
+		struct tokd_decode decode; /* with TOKD_F_DECODE */
+	};
 } __rte_cache_aligned;
 
 /*
@@ -272,18 +282,36 @@ tokd_held_free(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *m)
 	rte_pktmbuf_free(m);
 }
 
+/* Of its records. */
+static inline enum tokd_rec_kind
+tokd_stream_kind(const struct tokd_stream *s)
+{
+	return unlikely(s->flags & TOKD_F_DECODE) ? TOKD_REC_TEXT : TOKD_REC_TOKENS;
+}
+
+/* Of `count` ids in a record; of text as many. */
+static inline uint32_t
+tokd_stream_bytes(const struct tokd_stream *s, uint32_t count)
+{
+	return unlikely(s->flags & TOKD_F_DECODE) ? count : count * (uint32_t)sizeof(uint32_t);
+}
+
+/* Records that may still be published until the client acknowledges some. */
 static inline uint32_t
 tokd_stream_rec_room(const struct tokd_stream *s)
 {
+	if (unlikely(s->flags & TOKD_F_DECODE) && s->total - s->ids_ack >= TOKD_STREAM_TEXT)
+		return 0;
 	return TOKD_STREAM_RECS - (s->rec_head - s->rec_tail);
 }
 
 /* The ids of a record are no longer needed. */
 static inline void
-tokd_stream_rec_drop(struct tokd_worker *w, const struct tokd_stream_rec *rec)
+tokd_stream_rec_drop(
+	struct tokd_worker *w, const struct tokd_stream *s, const struct tokd_stream_rec *rec)
 {
 	if (unlikely(rec->pos & TOKD_REC_IN_SIDE))
-		tokd_side_release(&w->side, (uint32_t)rec->pos, rec->count);
+		tokd_side_release(&w->side, (uint32_t)rec->pos, tokd_stream_bytes(s, rec->count));
 }
 
 static inline void

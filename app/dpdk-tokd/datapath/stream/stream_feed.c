@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Feeds text to the tokenizer: from the mbuf, without a copy, into a reserved record of the token
- * ring.
+ * ring. Ids that are to be decoded go the same way.
  *
  * The worst case is reserved before any state changes. A packet whose worst case exceeds half of
  * the ring is fed in pieces, as is each segment; `part` keeps the position if the ring is full
@@ -24,11 +24,21 @@
  */
 #define ANSWER_SHIFT 2 /* ring size / 4 */
 
+/* The most ids that n bytes of text may give, or bytes of text n bytes of ids. */
+static __rte_always_inline size_t
+most_of(const struct tokd_stream *s, enum tokd_rec_kind kind, size_t n)
+{
+	return kind == TOKD_REC_TEXT ? tokd_decode_bound(&s->decode, n)
+				     : tok_stream_bound(&s->tok, n);
+}
+
 /* Bytes to reserve for feeding n bytes. */
 static uint64_t
 worst_case(const struct tokd_worker *w, const struct tokd_stream *s, size_t n)
 {
-	return tokd_rec_most(&w->ring, tok_stream_bound(&s->tok, n));
+	const enum tokd_rec_kind kind = tokd_stream_kind(s);
+
+	return tokd_rec_most(&w->ring, kind, most_of(s, kind, n));
 }
 
 /* The bytes, at most n and TOKD_PIECE_MAX, that fit one reservation. */
@@ -51,7 +61,7 @@ reserve(struct tokd_worker *w, struct tokd_stream *s, uint64_t bytes)
 }
 
 /* After a record was published; s->total does not include it yet. */
-static void
+static __rte_always_inline void
 take_times(struct tokd_worker *w, struct tokd_stream *s, const struct tokd_rec *rec)
 {
 	uint64_t t = rec->t_publish;
@@ -81,12 +91,12 @@ put_keys(struct tokd_worker *w, struct tokd_stream *s, struct tokd_rec *rec, uin
 	return n;
 }
 
-static void
-publish(struct tokd_worker *w, struct tokd_stream *s, uint64_t pos, uint32_t count, uint32_t n_keys,
-	bool last, uint64_t t_rx)
+static __rte_always_inline void
+publish(struct tokd_worker *w, struct tokd_stream *s, enum tokd_rec_kind kind, uint64_t pos,
+	uint32_t count, uint32_t n_keys, bool last, uint64_t t_rx)
 {
 	struct tokd_rec *rec = tokd_ring_at(&w->ring, pos);
-	uint64_t bytes = tokd_rec_bytes(count);
+	uint64_t bytes = tokd_rec_bytes(tokd_rec_words(kind, count));
 
 	rec->flags = (s->published ? 0 : TOKD_REC_FIRST) | (last ? TOKD_REC_LAST : 0);
 	rec->stream_id = s->key.stream_id;
@@ -103,7 +113,7 @@ publish(struct tokd_worker *w, struct tokd_stream *s, uint64_t pos, uint32_t cou
 		bytes += tokd_rec_keys_bytes(&w->ring, n_keys);
 		w->counter[C_BLOCK_KEYS] += n_keys;
 	}
-	tokd_ring_publish_bytes(&w->ring, pos, bytes);
+	tokd_ring_publish_bytes(&w->ring, pos, kind, bytes);
 	tokd_count_record(w);
 	take_times(w, s, rec);
 	s->published = true;
@@ -114,9 +124,10 @@ publish(struct tokd_worker *w, struct tokd_stream *s, uint64_t pos, uint32_t cou
 		if (!s->watched)
 			tokd_spill_watch(w, s, pos);
 	}
-	s->ids_crc = tokd_crc32c(s->ids_crc, tokd_rec_ids(rec), count * sizeof(uint32_t));
+	s->ids_crc = tokd_crc32c(s->ids_crc, tokd_rec_ids(rec),
+		kind == TOKD_REC_TEXT ? count : count * sizeof(uint32_t));
 	s->total += count;
-	w->counter[C_IDS] += count;
+	w->counter[kind == TOKD_REC_TEXT ? C_DECODED_BYTES : C_IDS] += count;
 }
 
 static enum tokd_feed
@@ -126,12 +137,42 @@ feed_failed(struct tokd_worker *w, struct tokd_stream *s, enum tokd_reason reaso
 	return TOKD_FEED_FAILED;
 }
 
-/* `last`: the text ends with this piece; `want`: the client's CRC32C of the text. */
-static enum tokd_feed
-feed_piece(struct tokd_worker *w, struct tokd_stream *s, const uint8_t *text, uint32_t n, bool last,
-	uint32_t want, uint64_t t_rx)
+/* Ids to text, which is no longer than a text may be. */
+static struct tok_result
+decode(struct tokd_worker *w, struct tokd_stream *s, const uint8_t *ids, uint32_t n, bool last,
+	void *text, size_t room)
 {
-	size_t room = tok_stream_bound(&s->tok, n);
+	struct tok_result res = tokd_decode_feed(&s->decode, ids, n, last, text, room);
+
+	w->counter[C_DECODED_IDS] += res.consumed;
+	if (res.error == TOK_ERROR_ID) /* where it lies */
+		s->text_end = RTE_ALIGN_FLOOR(s->text_end, 4u) + 4 * (uint32_t)res.consumed;
+	return res;
+}
+
+static enum tokd_reason
+reason_of(enum tok_error_code error)
+{
+	switch (error) {
+	case TOK_ERROR_UTF8:
+		return TOKD_R_UTF8;
+	case TOK_ERROR_ID:
+		return TOKD_R_ID;
+	default:
+		return TOKD_R_CARRY;
+	}
+}
+
+/*
+ * `last`: the text ends with this piece; `want`: the client's CRC32C of the text. Inlined twice:
+ * tokenizing hardly pays for decoding.
+ */
+static __rte_always_inline enum tokd_feed
+feed_as(struct tokd_worker *w, struct tokd_stream *s, enum tokd_rec_kind kind, const uint8_t *text,
+	uint32_t n, bool last, uint32_t want, uint64_t t_rx)
+{
+	const bool decodes = kind == TOKD_REC_TEXT;
+	size_t room = most_of(s, kind, n);
 	struct tok_result res;
 	struct tokd_rec *rec;
 	uint32_t crc, n_keys = 0;
@@ -141,7 +182,7 @@ feed_piece(struct tokd_worker *w, struct tokd_stream *s, const uint8_t *text, ui
 		w->counter[C_DROP_REPLY_WINDOW]++;
 		return TOKD_NOT_FED;
 	}
-	pos = reserve(w, s, tokd_rec_most(&w->ring, room));
+	pos = reserve(w, s, tokd_rec_most(&w->ring, kind, room));
 	if (unlikely(pos == TOKD_RING_FULL)) {
 		w->counter[C_DROP_RING_FULL]++;
 		return TOKD_NOT_FED;
@@ -153,8 +194,9 @@ feed_piece(struct tokd_worker *w, struct tokd_stream *s, const uint8_t *text, ui
 
 	rec = tokd_ring_at(&w->ring, pos);
 	t = rte_rdtsc();
-	res = tok_stream_feed(&s->tok, text, n, last, tokd_rec_ids(rec), room);
-	if (unlikely(s->keys != NULL))
+	res = decodes ? decode(w, s, text, n, last, tokd_rec_ids(rec), room)
+		      : tok_stream_feed(&s->tok, text, n, last, tokd_rec_ids(rec), room);
+	if (!decodes && unlikely(s->keys != NULL))
 		n_keys = put_keys(w, s, rec, (uint32_t)res.produced);
 	t = rte_rdtsc() - t;
 	s->tok_ticks += t;
@@ -162,16 +204,29 @@ feed_piece(struct tokd_worker *w, struct tokd_stream *s, const uint8_t *text, ui
 	tokd_drr_charge(&w->drr, &s->source->flow, t, w->t_burst);
 	if (unlikely(res.status != TOK_OK)) {
 		s->error = (uint8_t)res.error;
-		return feed_failed(w, s, res.error == TOK_ERROR_UTF8 ? TOKD_R_UTF8 : TOKD_R_CARRY);
+		return feed_failed(w, s, reason_of(res.error));
+	}
+	if (decodes && unlikely(s->total + res.produced > w->opt->max_text)) {
+		w->counter[C_DROP_TOO_LONG]++;
+		return feed_failed(w, s, TOKD_R_TEXT_TOO_LONG);
 	}
 
 	s->text_crc = crc;
 	s->text_end += n;
 	s->part += n;
-	w->counter[C_TEXT_BYTES] += n;
+	w->counter[C_TEXT_BYTES] += decodes ? 0 : n;
 	if (res.produced > 0 || last || !s->published)
-		publish(w, s, pos, (uint32_t)res.produced, n_keys, last, t_rx);
+		publish(w, s, kind, pos, (uint32_t)res.produced, n_keys, last, t_rx);
 	return TOKD_FED;
+}
+
+static enum tokd_feed
+feed_piece(struct tokd_worker *w, struct tokd_stream *s, const uint8_t *text, uint32_t n, bool last,
+	uint32_t want, uint64_t t_rx)
+{
+	if (unlikely(s->flags & TOKD_F_DECODE))
+		return feed_as(w, s, TOKD_REC_TEXT, text, n, last, want, t_rx);
+	return feed_as(w, s, TOKD_REC_TOKENS, text, n, last, want, t_rx);
 }
 
 /*

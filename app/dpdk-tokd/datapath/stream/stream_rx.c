@@ -33,13 +33,23 @@ received(struct tokd_stream *s, const struct rte_mbuf *m, const struct tokd_req 
 		s->cookie = req->cookie;
 }
 
+/* Is a packet of a text to decode well-formed? The ids of all packets together are whole. */
+static bool
+is_of_ids(const struct tokd_req *req)
+{
+	return (req->flags & TOKD_F_DECODE) && !(req->flags & TOKD_F_SHORT) &&
+	       (!(req->flags & TOKD_F_LAST) || (req->offset + req->length) % 4 == 0);
+}
+
 /*
- * Validates a DATA packet without its stream (rule 3). TOKD_R_NONE: valid, and offset + length is
- * at most max_text.
+ * Validates a DATA packet, without its stream, or with one (rule 3). TOKD_R_NONE: valid, and
+ * offset + length is at most max_text.
  */
 static enum tokd_reason
-data_fault(const struct tokd_worker *w, const struct rte_mbuf *m, const struct tokd_req *req)
+data_fault(const struct tokd_worker *w, const struct tokd_stream *s, const struct rte_mbuf *m,
+	const struct tokd_req *req)
 {
+	const uint16_t mode = req->flags & TOKD_STREAM_MODE;
 	bool first = req->flags & TOKD_F_FIRST;
 
 	if (req->length != rte_pktmbuf_pkt_len(m) - sizeof(*req))
@@ -47,9 +57,13 @@ data_fault(const struct tokd_worker *w, const struct rte_mbuf *m, const struct t
 	if (first != (req->packet == 0))
 		return TOKD_R_LENGTH;
 	/* Later versions may use these. */
-	if (req->flags &
-			~(TOKD_F_FIRST | TOKD_F_LAST | TOKD_F_IDS | TOKD_F_STREAM | TOKD_F_SHORT) ||
+	if (req->flags & ~(TOKD_F_FIRST | TOKD_F_LAST | TOKD_F_IDS | TOKD_F_STREAM | TOKD_F_SHORT |
+				 TOKD_STREAM_MODE) ||
 		(req->reserved[0] | req->reserved[1]) != 0)
+		return TOKD_R_LENGTH;
+	if (unlikely(mode != 0) && !is_of_ids(req))
+		return TOKD_R_LENGTH;
+	if (s != NULL && unlikely((s->flags & TOKD_STREAM_MODE) != mode))
 		return TOKD_R_LENGTH;
 	/* Empty packets would make no progress. */
 	if (req->length == 0 && !(req->flags & (TOKD_F_FIRST | TOKD_F_LAST)))
@@ -314,7 +328,7 @@ data(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *m, const str
 	const struct tokd_peer *peer, const struct tokd_stream_key *key,
 	const struct tokd_vocab *vocab)
 {
-	enum tokd_reason fault = data_fault(w, m, req);
+	enum tokd_reason fault = data_fault(w, s, m, req);
 	uint64_t before;
 
 	if (unlikely(fault != TOKD_R_NONE)) {

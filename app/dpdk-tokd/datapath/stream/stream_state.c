@@ -198,17 +198,21 @@ tokd_stream_open(struct tokd_worker *w, struct tokd_source *source,
 	/* Except the large arrays, which are written before they are read. */
 	memset(s, 0, offsetof(struct tokd_stream, held));
 	s->key = *key;
-	s->flags = flags & (TOKD_F_IDS | TOKD_F_STREAM);
+	s->flags = flags & (TOKD_F_IDS | TOKD_F_STREAM | TOKD_STREAM_MODE);
 	/* Ids of 2 bytes are copies: not where replies need none. */
-	if (vocab->short_ids && w->zc.pool == NULL)
+	if (vocab->short_ids && w->zc.pool == NULL && !(flags & TOKD_F_DECODE))
 		s->flags |= flags & TOKD_F_SHORT;
 	s->t_active = w->t_burst;
 	s->t_open = w->t_burst;
 	s->last = TOKD_NO_PACKET;
-	tok_stream_init(&s->tok, vocab->tok, vocab->cache, tokd_tok_flags(w->opt));
-	if (unlikely(vocab->keys != NULL)) {
-		s->keys = (struct tokb *)(t->keys + (size_t)(s - t->stream) * t->keys_each);
-		tokb_copy(s->keys, vocab->keys);
+	if (unlikely(flags & TOKD_F_DECODE)) {
+		tokd_decode_init(&s->decode, vocab, flags & TOKD_F_SKIP_SPECIAL);
+	} else {
+		tok_stream_init(&s->tok, vocab->tok, vocab->cache, tokd_tok_flags(w->opt));
+		if (unlikely(vocab->keys != NULL)) {
+			s->keys = (struct tokb *)(t->keys + (size_t)(s - t->stream) * t->keys_each);
+			tokb_copy(s->keys, vocab->keys);
+		}
 	}
 
 	/* Only now has the prefetch had its time. */
@@ -290,7 +294,7 @@ tokd_stream_abort(struct tokd_worker *w, struct tokd_stream *s)
 		.reason = s->reason,
 		.text_end = s->text_end,
 	};
-	tokd_ring_publish(&w->ring, pos);
+	tokd_ring_publish(&w->ring, pos, tokd_stream_kind(s));
 	tokd_count_record(w);
 
 	/* It may be evicted now; it stays to answer its client. */
@@ -364,7 +368,7 @@ tokd_stream_ids_ack(struct tokd_worker *w, struct tokd_stream *s, uint32_t ids_a
 
 		if (rec->first + rec->count > ids_ack)
 			break;
-		tokd_stream_rec_drop(w, rec);
+		tokd_stream_rec_drop(w, s, rec);
 		s->rec_tail++;
 	}
 }

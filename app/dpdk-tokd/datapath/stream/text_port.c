@@ -211,7 +211,7 @@ first_piece(const struct tokd_worker *w, uint32_t bytes)
 {
 	const size_t ids = tok_encode_bound(w->vocab[0].tok, RTE_MIN(bytes, TOKD_PIECE_MAX), 0);
 
-	return RTE_MIN(tokd_rec_most(&w->ring, ids), tokd_ring_max(&w->ring));
+	return RTE_MIN(tokd_rec_most(&w->ring, TOKD_REC_TOKENS, ids), tokd_ring_max(&w->ring));
 }
 
 void

@@ -63,13 +63,14 @@ tokd_reason_remedy(enum tokd_reason reason)
 static void
 refused(const struct tokd_client *c, const struct tokd_request *r, char text[TOKD_ERROR_MAX])
 {
+	const char *peer = c->appliance[r->appliance].peer;
 	char times[32] = "", asked[32] = "";
 
 	if (r->resends > 0)
 		snprintf(times, sizeof(times), " %u times", r->resends + 1);
 	if (r->reason == TOKD_R_VOCAB)
 		snprintf(asked, sizeof(asked), " (requested: 0x%08x)", c->vocab);
-	snprintf(text, TOKD_ERROR_MAX, "%s: %s (%u)%s%s: %s", c->peer, tokd_reason_name(r->reason),
+	snprintf(text, TOKD_ERROR_MAX, "%s: %s (%u)%s%s: %s", peer, tokd_reason_name(r->reason),
 		(uint32_t)r->reason, times, asked, tokd_reason_remedy(r->reason));
 }
 
@@ -90,6 +91,8 @@ void
 tokd_client_describe(
 	const struct tokd_client *c, const struct tokd_request *r, char text[TOKD_ERROR_MAX])
 {
+	const char *peer = c->appliance[r->appliance].peer;
+
 	switch (r->status) {
 	case TOKD_E_REFUSED:
 		refused(c, r, text);
@@ -98,7 +101,7 @@ tokd_client_describe(
 		snprintf(text, TOKD_ERROR_MAX,
 			"%s: no progress for %u ms: %u of %u packets have arrived there, %u of %u "
 			"ids here: %s",
-			c->peer, c->timeout_ms, r->arrived, r->packets, r->n_ids, r->total,
+			peer, c->timeout_ms, r->arrived, r->packets, r->n_ids, r->total,
 			r->reason == TOKD_R_RING ? tokd_reason_remedy(r->reason)
 						 : "is it running and reachable?");
 		return;
@@ -106,32 +109,32 @@ tokd_client_describe(
 		snprintf(text, TOKD_ERROR_MAX,
 			"%s: %u ids or more, but max_ids is %u: 1 per byte suffices for UTF-8, 3 "
 			"per byte for any text",
-			c->peer, r->total, r->max_ids);
+			peer, r->total, r->max_ids);
 		return;
 	case TOKD_E_IDS_CRC:
 		snprintf(text, TOKD_ERROR_MAX,
 			"%s: %u ids have a wrong CRC32C: they were corrupted, send the text again",
-			c->peer, r->n_ids);
+			peer, r->n_ids);
 		return;
 	case TOKD_E_NET:
-		snprintf(text, TOKD_ERROR_MAX, "%s: %s: %s", c->peer, strerror(r->error),
+		snprintf(text, TOKD_ERROR_MAX, "%s: %s: %s", peer, strerror(r->error),
 			remedy_of(r->error));
 		return;
 	case TOKD_E_FULL:
 		snprintf(text, TOKD_ERROR_MAX,
 			"%s: too many requests in progress: wait for one to finish, or raise "
 			"`requests`",
-			c->peer);
+			peer);
 		return;
 	case TOKD_E_ARGUMENT:
 		snprintf(text, TOKD_ERROR_MAX, "text of %zu bytes: the limit of the protocol is %u",
 			r->len, UINT32_MAX);
 		return;
 	case TOKD_E_CANCELLED:
-		snprintf(text, TOKD_ERROR_MAX, "%s: cancelled", c->peer);
+		snprintf(text, TOKD_ERROR_MAX, "%s: cancelled", peer);
 		return;
 	default:
-		snprintf(text, TOKD_ERROR_MAX, "%s: %u ids%s", c->peer, r->n_ids,
+		snprintf(text, TOKD_ERROR_MAX, "%s: %u ids%s", peer, r->n_ids,
 			r->status == TOKD_OK ? "" : " so far");
 		return;
 	}

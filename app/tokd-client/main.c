@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <opt.h>
+
 #include "tool.h"
 
 uint32_t *
@@ -48,10 +50,11 @@ main(int argc, char **argv)
 	client_options.vocab = o.vocab;
 	client_options.timeout_ms = 1000 * o.timeout_s;
 	client_options.requests = o.lines ? o.in_flight : 1;
-	c = tokd_client_open(o.host, o.port, &client_options, error);
+	c = tokd_client_open(o.hosts, TOKD_WIRE_PORT, &client_options, error);
 	if (c == NULL) {
+		code = errno == EINVAL ? OPT_EXIT_USAGE : EXIT_REACH;
 		fprintf(stderr, "tokd-client: %s\n", error);
-		return EXIT_REACH;
+		return code;
 	}
 	code = o.lines ? run_lines(c, &o) : run_whole(c, &o);
 	tokd_client_flush(c);

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include <opt.h>
-#include <tokd/wire.h>
 
 /* 8 hexadecimal digits, as printed. With fewer, a decimal number would be accepted by mistake. */
 static bool
@@ -50,7 +49,8 @@ static const struct opt_section sections[] = {
 	{"examples",
 		"  echo \"Hello, world\" | tokd-client 192.0.2.1\n"
 		"  tokd-client --lines [2001:db8::1]:9000 < texts > ids\n"
-		"  echo 15496 11 995 | tokd-client --decode 192.0.2.1",
+		"  echo 15496 11 995 | tokd-client --decode 192.0.2.1\n"
+		"  tokd-client --vocab 868554d0 192.0.2.1,192.0.2.2 < text",
 		false},
 	{"see also", "dpdk-tokd(1), tokd-tail(1), tok(1)", false},
 	{0},
@@ -60,7 +60,7 @@ static const struct opt_program program = {
 	.name = "tokd-client",
 	.version = TOKD_VERSION,
 	.summary = "send text to a dpdk-tokd and print its token ids, or ids and print their text",
-	.usage = "[options] HOST[:PORT] < text",
+	.usage = "[options] HOST[:PORT][,...] < text",
 	.about =
 		"Sends standard input as one text, or with --lines each line as a text, and prints "
 		"the\n"
@@ -69,43 +69,17 @@ static const struct opt_program program = {
 		"\n"
 		"HOST is a name or an address; write an IPv6 address with a port in brackets, as "
 		"in\n"
-		"[2001:db8::1]:9000. The default PORT is 9000.",
+		"[2001:db8::1]:9000. The default PORT is 9000. With several, separated by commas, "
+		"and\n"
+		"--vocab, each text goes to one that is healthy.",
 	.defs = defs,
 	.n_defs = sizeof(defs) / sizeof(defs[0]),
-	.operand = "HOST[:PORT]",
+	.operand = "HOST[:PORT][,...]",
 	.operands_min = 1,
 	.operands_max = 1,
 	.operand_missing = "expected one HOST[:PORT]",
 	.sections = sections,
 };
-
-/* HOST, HOST:PORT, [HOST]:PORT, or an IPv6 address, which has more than one colon. */
-static int
-parse_host(struct options *o, const char *text)
-{
-	const char *host = text, *colon = strrchr(text, ':'), *end = text + strlen(text);
-	uint64_t port = TOKD_WIRE_PORT;
-
-	if (text[0] == '[') {
-		host = text + 1;
-		end = strchr(text, ']');
-		if (end == NULL || (end[1] != ':' && end[1] != '\0'))
-			return opt_usage(&program, "host %s: expected [ADDRESS]:PORT", text);
-		colon = end[1] == ':' ? end + 1 : NULL;
-	} else if (colon != NULL && strchr(text, ':') == colon) {
-		end = colon;
-	} else {
-		colon = NULL;
-	}
-	if (colon != NULL && !opt_number(colon + 1, 1, 65535, &port))
-		return opt_usage(&program, "port %s: give a number from 1 to 65535", colon + 1);
-	if (end == host || (size_t)(end - host) >= sizeof(o->host))
-		return opt_usage(&program, "host %s: expected a name or an address", text);
-	memcpy(o->host, host, (size_t)(end - host));
-	o->host[end - host] = '\0';
-	o->port = (uint16_t)port;
-	return -1;
-}
 
 int
 options_parse(struct options *o, int argc, char **argv)
@@ -121,5 +95,6 @@ options_parse(struct options *o, int argc, char **argv)
 		return opt_usage(&program, "--stream --lines: give one of them");
 	if (o->decode && o->lines)
 		return opt_usage(&program, "--decode --lines: give one of them");
-	return parse_host(o, given.operand[0]);
+	o->hosts = given.operand[0];
+	return -1;
 }

@@ -7,8 +7,7 @@
 enum { EXIT_TEXT = 1, EXIT_REACH = 3 }; /* further exit codes; opt.h has the others */
 
 struct options {
-	char host[256];
-	uint16_t port;
+	const char *hosts;  /* of argv */
 	bool stream;	    /* --stream */
 	bool lines;	    /* --lines */
 	bool decode;	    /* --decode */

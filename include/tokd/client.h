@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * libtokd-client: sends texts to a dpdk-tokd and gets their ids, or ids and gets their text, many
- * at a time over one UDP socket. doc/user/clients.md has an example. A client and its requests
- * belong to one thread at a time.
+ * libtokd-client: sends texts to a dpdk-tokd, or several, and gets their ids, or ids and gets their
+ * text, many at a time over one UDP socket for each. doc/user/clients.md has an example. A client
+ * and its requests belong to one thread at a time.
  *
  * Allocates nothing after tokd_client_open(). Texts and ids stay in the caller's memory.
  */
@@ -79,15 +79,20 @@ struct tokd_request {
 
 	/* Private. */
 	struct tokd_request *next;
+	uint64_t since; /* ns; it has made no progress since then; 0: since its first packet */
 	uint32_t slot;
+	uint32_t hash;
+	uint32_t avoid; /* bit i: appliance i has failed it */
+	uint8_t appliance;
 	bool listed;
 };
 
 /* 0 means the default, in brackets. */
 struct tokd_client_options {
 	uint32_t vocab;		 /* checksum of the vocabulary [the appliance's first] */
-	uint32_t requests;	 /* limit in progress, 1 to 65536 [64]; about 1.3 kB each */
-	uint32_t packets;	 /* packets of text in flight, of all requests [256] */
+	uint32_t requests;	 /* limit in progress, 1 to 65536 [64]; about 1.3 kB each, for each
+				  * appliance */
+	uint32_t packets;	 /* packets of text in flight to an appliance [256] */
 	uint32_t timeout_ms;	 /* a request fails after this time without progress [5000] */
 	uint32_t rto_ms;	 /* the least time until a retransmission [5] */
 	uint32_t receive_buffer; /* of the socket, bytes; the system may limit it [4 MiB] */
@@ -105,22 +110,31 @@ struct tokd_client_stats {
 	uint64_t retransmits;	 /* packets of text sent again */
 	uint64_t polls;		 /* packets without text */
 	uint64_t resends;	 /* texts restarted */
+	uint64_t moved;		 /* texts restarted at another appliance */
 	uint64_t stale;		 /* replies to finished requests */
 	uint64_t bad;		 /* invalid datagrams */
-	uint64_t srtt_ns;	 /* smoothed round-trip time; 0: none yet */
+	uint64_t srtt_ns;	 /* smoothed round-trip time; 0: none yet. Of several appliances the
+				  * longest */
+	uint32_t appliances, healthy; /* all, and those that are not known to be down */
 };
 
 struct tokd_client; /* opaque */
 
 #define TOKD_ERROR_MAX 256 /* enough for any message of this library */
+#define TOKD_APPLIANCES_MAX 32
 
 /*
- * A client of the appliance at `host` (a name, IPv4 or IPv6 address), UDP port `port`. `options`
- * NULL: all defaults. Uses the first address that a socket connects to. NULL: `error` has reason
- * and remedy; errno is the system's, EINVAL for an option out of range, or EAI_... of netdb.h for
+ * A client of the appliances `hosts`: HOST[:PORT], separated by commas. HOST is a name, an IPv4 or
+ * IPv6 address; [HOST]:PORT for IPv6. `port`: UDP, of those without one. `options` NULL: all
+ * defaults. Uses the first address of a host that a socket connects to. NULL: `error` has reason
+ * and remedy; errno is the system's, EINVAL for an argument out of range, or EAI_... of netdb.h for
  * an unresolved name. Close it with tokd_client_close().
+ *
+ * Several appliances must give the same ids, so options.vocab must be set. A text goes to one of
+ * the healthy, the same as long as these are the same. What a dead one had goes to others, within
+ * the time limit. doc/user/clients.md describes it.
  */
-TOKD_API struct tokd_client *tokd_client_open(const char *host, uint16_t port,
+TOKD_API struct tokd_client *tokd_client_open(const char *hosts, uint16_t port,
 	const struct tokd_client_options *options, char error[TOKD_ERROR_MAX]);
 
 /* Drops requests in progress: the caller may reuse their memory. NULL is allowed. */
@@ -173,8 +187,8 @@ TOKD_API void tokd_client_describe(
 	const struct tokd_client *c, const struct tokd_request *r, char text[TOKD_ERROR_MAX]);
 
 /*
- * For event loops: call poll when the socket is readable (and writable, if wanted), or after
- * tokd_client_next_ns; UINT64_MAX: nothing is in progress.
+ * For event loops: call poll when the descriptor is readable (and writable, if wanted), or after
+ * tokd_client_next_ns; UINT64_MAX: nothing is in progress, and no appliance is down.
  */
 TOKD_API int tokd_client_fd(const struct tokd_client *c);
 TOKD_API bool tokd_client_wants_write(const struct tokd_client *c);

@@ -30,6 +30,10 @@ struct tokd_engine_config {
 	uint64_t first_stream_id; /* random, or 1 */
 	bool no_resend;
 	bool no_last_ack;
+	/* Called for a request that has failed. True: it was submitted to another engine. Or NULL.
+	 */
+	bool (*failed)(void *user, struct tokd_request *r);
+	void *user;
 };
 
 /* A datagram to send: the header, then `len` bytes of the request's own text. */

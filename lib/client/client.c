@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <sys/epoll.h>
 #include <sys/random.h>
 
 #include "client_inside.h"
@@ -65,18 +66,18 @@ connect_to(const struct addrinfo *found, int *error_no)
 }
 
 static int
-open_socket(struct tokd_client *c, const char *host, uint16_t port, char error[TOKD_ERROR_MAX])
+open_socket(const struct appliance *a, const struct host *host, char error[TOKD_ERROR_MAX])
 {
 	const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_DGRAM};
 	struct addrinfo *found;
 	char service[8];
 	int code, fd, error_no = 0;
 
-	snprintf(service, sizeof(service), "%u", port);
-	code = getaddrinfo(host, service, &hints, &found);
+	snprintf(service, sizeof(service), "%u", host->port);
+	code = getaddrinfo(host->name, service, &hints, &found);
 	if (code != 0) {
 		snprintf(error, TOKD_ERROR_MAX, "%s: %s: give a name that resolves, or an address",
-			c->peer, code == EAI_SYSTEM ? strerror(errno) : gai_strerror(code));
+			a->peer, code == EAI_SYSTEM ? strerror(errno) : gai_strerror(code));
 		if (code != EAI_SYSTEM)
 			errno = code;
 		return -1;
@@ -84,7 +85,7 @@ open_socket(struct tokd_client *c, const char *host, uint16_t port, char error[T
 	fd = connect_to(found, &error_no);
 	freeaddrinfo(found);
 	if (fd < 0) {
-		snprintf(error, TOKD_ERROR_MAX, "%s: %s: is there a route to it?", c->peer,
+		snprintf(error, TOKD_ERROR_MAX, "%s: %s: is there a route to it?", a->peer,
 			strerror(error_no));
 		errno = error_no;
 	}
@@ -104,18 +105,21 @@ set_buffers(int fd, uint32_t bytes)
 }
 
 static bool
-make_engine(struct tokd_client *c, const struct tokd_client_options *o, char error[TOKD_ERROR_MAX])
+make_engine(struct tokd_client *c, struct appliance *a, const struct tokd_client_options *o,
+	char error[TOKD_ERROR_MAX])
 {
 	struct tokd_engine_config config = {
 		.vocab = o->vocab,
-		.requests = or_else(o->requests, 64),
+		.requests = c->requests,
 		.packets = or_else(o->packets, 256),
 		.payload = or_else(o->payload, TOKD_WIRE_PAYLOAD),
-		.timeout_ns = UINT64_C(1000000) * c->timeout_ms,
-		.rto_least_ns = UINT64_C(1000000) * or_else(o->rto_ms, 5),
+		.timeout_ns = NS_A_MS * c->timeout_ms,
+		.rto_least_ns = NS_A_MS * or_else(o->rto_ms, 5),
 		.first_stream_id = o->first_stream_id,
 		.no_resend = o->no_resend,
 		.no_last_ack = o->no_last_ack,
+		.failed = spread_failed,
+		.user = c,
 	};
 	void *memory;
 
@@ -134,7 +138,7 @@ make_engine(struct tokd_client *c, const struct tokd_client_options *o, char err
 			config.requests, tokd_engine_bytes(&config));
 		return false;
 	}
-	c->engine = tokd_engine_init(memory, &config);
+	a->engine = tokd_engine_init(memory, &config);
 	return true;
 }
 
@@ -151,43 +155,128 @@ set_bursts(struct tokd_client *c)
 	}
 }
 
+static bool
+open_appliance(struct tokd_client *c, const struct host *host, const struct tokd_client_options *o,
+	char error[TOKD_ERROR_MAX])
+{
+	const uint32_t buffer = or_else(o->receive_buffer, 4 << 20);
+	struct appliance *a = &c->appliance[c->n];
+	uint64_t random;
+
+	snprintf(a->peer, sizeof(a->peer), strchr(host->name, ':') != NULL ? "[%s]:%u" : "%s:%u",
+		host->name, host->port);
+	a->fd = open_socket(a, host, error);
+	if (a->fd < 0)
+		return false;
+	c->n++; /* to be closed from now on */
+	for (uint32_t i = 0; i < c->n - 1; i++) {
+		if (strcmp(c->appliance[i].peer, a->peer) != 0)
+			continue;
+		snprintf(error, TOKD_ERROR_MAX, "%s: given twice", a->peer);
+		errno = EINVAL;
+		return false;
+	}
+	if (!make_engine(c, a, o, error))
+		return false;
+	if (getrandom(&random, sizeof(random), 0) != sizeof(random)) {
+		snprintf(error, TOKD_ERROR_MAX, "getrandom: %s", strerror(errno));
+		return false;
+	}
+	spread_join(a, host, c->vocab, random);
+	set_buffers(a->fd, buffer);
+	c->unread_max = buffer / (DATAGRAM_LEAST / 2);
+	return true;
+}
+
+/* One descriptor for all sockets. */
+static bool
+open_epoll(struct tokd_client *c, char error[TOKD_ERROR_MAX])
+{
+	c->fd = epoll_create1(EPOLL_CLOEXEC);
+	for (uint32_t i = 0; i < c->n && c->fd >= 0; i++) {
+		struct epoll_event event = {.events = EPOLLIN};
+
+		if (epoll_ctl(c->fd, EPOLL_CTL_ADD, c->appliance[i].fd, &event) == 0)
+			continue;
+		close(c->fd);
+		c->fd = -1;
+	}
+	if (c->fd < 0)
+		snprintf(error, TOKD_ERROR_MAX, "epoll: %s", strerror(errno));
+	return c->fd >= 0;
+}
+
+static bool
+open_all(struct tokd_client *c, const char *hosts, uint16_t port,
+	const struct tokd_client_options *o, char error[TOKD_ERROR_MAX])
+{
+	const uint32_t n = hosts_count(hosts);
+	struct host host;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (!hosts_next(&hosts, port, &host, error)) {
+			errno = EINVAL;
+			return false;
+		}
+		if (!open_appliance(c, &host, o, error))
+			return false;
+	}
+	if (n > 1)
+		return open_epoll(c, error);
+	c->fd = c->appliance[0].fd;
+	return true;
+}
+
+/* Of a list that has not been read yet. */
+static bool
+check_hosts(uint32_t n, const struct tokd_client_options *o, char error[TOKD_ERROR_MAX])
+{
+	if (n > TOKD_APPLIANCES_MAX)
+		snprintf(
+			error, TOKD_ERROR_MAX, "%u appliances: at most %u", n, TOKD_APPLIANCES_MAX);
+	else if (n > 1 && o->vocab == 0)
+		snprintf(error, TOKD_ERROR_MAX,
+			"%u appliances: give the checksum of the vocabulary, which all of them "
+			"must have: dpdk-tokd logs it at start, tok vocab info prints it",
+			n);
+	return error[0] == '\0';
+}
+
 struct tokd_client *
-tokd_client_open(const char *host, uint16_t port, const struct tokd_client_options *options,
+tokd_client_open(const char *hosts, uint16_t port, const struct tokd_client_options *options,
 	char error[TOKD_ERROR_MAX])
 {
 	static const struct tokd_client_options none;
+	const uint32_t n = hosts_count(hosts);
 	struct tokd_client *c;
-	uint32_t buffer;
+	size_t bytes;
 
 	error[0] = '\0';
 	if (options == NULL)
 		options = &none;
-	if (!check(options, error)) {
+	if (!check(options, error) || !check_hosts(n, options, error)) {
 		errno = EINVAL;
 		return NULL;
 	}
-	c = calloc(1, sizeof(*c));
+	bytes = sizeof(*c) + n * sizeof(c->appliance[0]);
+	c = calloc(1, bytes);
 	if (c == NULL) {
-		snprintf(error, TOKD_ERROR_MAX, "out of memory: %zu bytes", sizeof(*c));
+		snprintf(error, TOKD_ERROR_MAX, "out of memory: %zu bytes", bytes);
 		return NULL;
 	}
-	snprintf(c->peer, sizeof(c->peer), strchr(host, ':') != NULL ? "[%s]:%u" : "%s:%u", host,
-		port);
+	c->fd = -1;
 	c->spin = options->spin;
 	c->timeout_ms = or_else(options->timeout_ms, 5000);
+	c->requests = or_else(options->requests, 64);
 	c->vocab = options->vocab;
-	c->fd = open_socket(c, host, port, error);
-	if (c->fd < 0 || !make_engine(c, options, error)) {
+	set_bursts(c);
+	if (!open_all(c, hosts, port, options, error)) {
 		int error_no = errno;
 
 		tokd_client_close(c);
 		errno = error_no;
 		return NULL;
 	}
-	buffer = or_else(options->receive_buffer, 4 << 20);
-	set_buffers(c->fd, buffer);
-	c->unread_max = buffer / (DATAGRAM_LEAST / 2);
-	set_bursts(c);
 	return c;
 }
 
@@ -196,8 +285,11 @@ tokd_client_close(struct tokd_client *c)
 {
 	if (c == NULL)
 		return;
-	if (c->fd >= 0)
+	if (c->n > 1 && c->fd >= 0)
 		close(c->fd);
-	free(c->engine);
+	for (uint32_t i = 0; i < c->n; i++) {
+		close(c->appliance[i].fd);
+		free(c->appliance[i].engine);
+	}
 	free(c);
 }

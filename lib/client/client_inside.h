@@ -1,16 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A socket and an engine. client.c: set-up; client_io.c: packets. */
+/*
+ * Appliances, each with a socket and an engine.
+ *
+ * client.c     set-up
+ * client_io.c  packets
+ * hosts.c      a list of hosts
+ * spread.c     which appliance has a text: their health, the choice, moving texts
+ */
 #pragma once
 
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <time.h>
 
 #include <tokd/client_engine.h>
 
+#define NS_A_MS UINT64_C(1000000)
 #define RX_BURST 32
 #define RX_BYTES 2048 /* a reply fits an Ethernet frame */
 #define TX_BURST TOKD_WIRE_WINDOW
-#define PEER_MAX 96 /* bytes of "host:port" in messages, truncated */
+#define HOST_MAX 256 /* bytes of a host's name */
+#define PEER_MAX 96  /* bytes of "host:port" in messages, truncated */
 
 /* What `n_ids` counts. */
 static inline const char *
@@ -19,21 +29,71 @@ client_unit(const struct tokd_request *r)
 	return r->flags & TOKD_REQUEST_DECODE ? "bytes" : "ids";
 }
 
-struct tokd_client {
-	int fd; /* connected, non-blocking */
-	bool spin;
+struct host {
+	char name[HOST_MAX];
+	uint16_t port;
+};
+
+struct appliance {
+	int fd;		  /* connected, non-blocking */
 	bool wants_write; /* the send buffer is full */
-	uint32_t timeout_ms;
-	uint32_t vocab;	     /* requested */
-	uint32_t unread_max; /* the most datagrams in the receive buffer */
-	uint32_t in_a_row;   /* datagrams since it was last empty */
-	uint64_t sent, received;
+	bool drained;	  /* all that had come was read: time-outs may be checked */
+	bool up;
+	uint32_t in_a_row; /* datagrams since its receive buffer was last empty */
+	uint64_t seed;	   /* of its weights */
+	uint64_t asked_at; /* ns; of the first packet since it was last heard; 0: none */
+	uint64_t probe_at; /* ns; of the next probe, while it is down */
+	uint64_t pause;	   /* ns; between the latest probe and the next */
+	struct tokd_req probe;
 	struct tokd_engine *engine;
 	char peer[PEER_MAX];
+};
+
+struct tokd_client {
+	uint32_t n; /* appliances */
+	int fd;	    /* of the only one, or an epoll of all */
+	bool spin;
+	uint32_t timeout_ms;
+	uint32_t requests;
+	uint32_t vocab;	     /* requested */
+	uint32_t unread_max; /* the most datagrams in a receive buffer */
+	uint64_t sent, received, moved;
 	char error[TOKD_ERROR_MAX];
 
 	struct mmsghdr rx[RX_BURST], tx[TX_BURST];
 	struct iovec rx_part[RX_BURST], tx_part[TX_BURST][2];
 	struct tokd_packet packet[TX_BURST];
 	uint8_t rx_data[RX_BURST][RX_BYTES];
+	struct appliance appliance[];
 };
+
+static inline uint64_t
+now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static inline struct appliance *
+appliance_of(struct tokd_client *c, const struct tokd_request *r)
+{
+	return &c->appliance[r->appliance];
+}
+
+/* hosts.c: the number of elements of a list, and the next of them; false: `error` says why. */
+uint32_t hosts_count(const char *list);
+bool hosts_next(const char **list, uint16_t port, struct host *host, char error[TOKD_ERROR_MAX]);
+
+/* spread.c */
+/* To be called for an appliance that was opened. */
+void spread_join(struct appliance *a, const struct host *host, uint32_t vocab, uint64_t random);
+/* tokd_engine_config.failed; `user` is the client. */
+bool spread_failed(void *user, struct tokd_request *r);
+/* It cannot be reached. */
+void spread_down(struct appliance *a, uint64_t now);
+/* A datagram is the answer to the probe. */
+bool spread_is_answer(struct appliance *a, const void *datagram, size_t len);
+/* What time has brought: an appliance is down, or a probe is due. */
+void spread_tick(struct tokd_client *c, struct appliance *a, uint64_t now);

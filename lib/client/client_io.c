@@ -1,26 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Moves datagrams between socket and engine. */
+/* Moves datagrams between sockets and engines. */
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdio.h>
-#include <time.h>
+#include <sys/epoll.h>
 
 #include "client_inside.h"
 
-#define NS_A_MS 1000000
 #define RX_BURSTS 8
 /* Spinning this long yields once: the kernel's threads on this CPU may have the answer. */
 #define SPIN_ALONE_NS 1000000
-
-static uint64_t
-now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 /* Is the error transient? */
 static bool
@@ -29,45 +19,68 @@ is_passing(int error)
 	return error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS || error == EINTR;
 }
 
-/* Unreachable or refused: fails all requests. */
+/* Unreachable or refused: fails all requests that cannot go elsewhere. */
 static void
-broken(struct tokd_client *c, int error)
+broken(struct appliance *a, int error, uint64_t now)
 {
-	tokd_engine_fail_all(c->engine, TOKD_E_NET, error);
+	spread_down(a, now);
+	tokd_engine_fail_all(a->engine, TOKD_E_NET, error);
+}
+
+/* Datagrams that no request was waiting for. */
+static uint64_t
+useless(const struct appliance *a)
+{
+	const struct tokd_client_stats stats = tokd_engine_stats(a->engine);
+
+	return stats.bad + stats.stale;
+}
+
+static void
+take(struct tokd_client *c, struct appliance *a, uint32_t n, uint64_t now)
+{
+	const uint64_t before = useless(a);
+
+	c->received += n;
+	for (uint32_t i = 0; i < n; i++) {
+		const void *datagram = c->rx_data[i];
+		const size_t len = c->rx[i].msg_len; /* truncated, and so invalid, if longer */
+
+		if (a->up || !spread_is_answer(a, datagram, len))
+			tokd_engine_take(a->engine, datagram, len, now);
+	}
+	if (useless(a) - before < n)
+		a->asked_at = 0;
 }
 
 /*
- * True: time-outs may be checked. After a long pause a process finds answers and time-outs
- * together; a request must not time out while its answer is unread. A flood must not delay
- * time-outs for ever: after as many datagrams in a row as the receive buffer holds, all earlier
- * ones were read.
+ * Sets `drained`: time-outs may be checked. After a long pause a process finds answers and
+ * time-outs together; a request must not time out while its answer is unread. A flood must not
+ * delay time-outs for ever: after as many datagrams in a row as the receive buffer holds, all
+ * earlier ones were read.
  */
-static bool
-receive(struct tokd_client *c, uint64_t now)
+static void
+receive(struct tokd_client *c, struct appliance *a, uint64_t now)
 {
 	int n = RX_BURST;
 
 	/* Bounded: there are packets to send, too. */
 	for (uint32_t burst = 0; burst < RX_BURSTS && n == RX_BURST; burst++) {
-		n = recvmmsg(c->fd, c->rx, RX_BURST, MSG_DONTWAIT, NULL);
+		n = recvmmsg(a->fd, c->rx, RX_BURST, MSG_DONTWAIT, NULL);
 		if (n < 0 && !is_passing(errno))
-			broken(c, errno);
-		for (int i = 0; i < n; i++) {
-			/* A longer datagram is truncated, and so invalid. */
-			c->received++;
-			tokd_engine_take(c->engine, c->rx_data[i], c->rx[i].msg_len, now);
-		}
+			broken(a, errno, now);
+		if (n > 0)
+			take(c, a, (uint32_t)n, now);
 	}
-	c->in_a_row += RX_BURSTS * RX_BURST;
-	if (n == RX_BURST && c->in_a_row < c->unread_max)
-		return false;
-	c->in_a_row = 0;
-	return true;
+	a->in_a_row += RX_BURSTS * RX_BURST;
+	a->drained = n != RX_BURST || a->in_a_row >= c->unread_max;
+	if (a->drained)
+		a->in_a_row = 0;
 }
 
 /* False: the send buffer is full, or the socket is broken. */
 static bool
-send_burst(struct tokd_client *c, uint32_t n)
+send_burst(struct tokd_client *c, struct appliance *a, uint32_t n, uint64_t now)
 {
 	uint32_t done = 0;
 
@@ -75,7 +88,7 @@ send_burst(struct tokd_client *c, uint32_t n)
 		c->tx_part[i][1] =
 			(struct iovec){(void *)(uintptr_t)c->packet[i].text, c->packet[i].len};
 	while (done < n) {
-		int k = sendmmsg(c->fd, c->tx + done, n - done, MSG_DONTWAIT);
+		int k = sendmmsg(a->fd, c->tx + done, n - done, MSG_DONTWAIT);
 
 		if (k > 0) {
 			done += (uint32_t)k;
@@ -85,11 +98,11 @@ send_burst(struct tokd_client *c, uint32_t n)
 		if (errno == EINTR)
 			continue;
 		if (is_passing(errno)) {
-			c->wants_write = true;
+			a->wants_write = true;
 			for (uint32_t i = done; i < n; i++)
-				tokd_engine_unsent(c->engine, &c->packet[i]);
+				tokd_engine_unsent(a->engine, &c->packet[i]);
 		} else {
-			broken(c, errno);
+			broken(a, errno, now);
 		}
 		return false;
 	}
@@ -97,16 +110,56 @@ send_burst(struct tokd_client *c, uint32_t n)
 }
 
 static void
-transmit(struct tokd_client *c, uint64_t now)
+transmit(struct tokd_client *c, struct appliance *a, uint64_t now)
 {
+	const bool waited = a->wants_write;
 	uint32_t max = 1, n;
 
-	c->wants_write = false;
+	a->wants_write = false;
 	/* The first packet alone: the appliance begins with it while the others are made. */
 	do {
-		n = tokd_engine_packets(c->engine, c->packet, max, now);
+		n = tokd_engine_packets(a->engine, c->packet, max, now);
 		max = TX_BURST;
-	} while (n > 0 && send_burst(c, n));
+		if (n > 0 && a->asked_at == 0)
+			a->asked_at = now;
+	} while (n > 0 && send_burst(c, a, n, now));
+	if (c->n > 1 && waited != a->wants_write) {
+		struct epoll_event event = {.events = EPOLLIN | (a->wants_write ? EPOLLOUT : 0)};
+
+		(void)epoll_ctl(c->fd, EPOLL_CTL_MOD, a->fd, &event);
+	}
+}
+
+static void
+receive_all(struct tokd_client *c, uint64_t now)
+{
+	for (uint32_t i = 0; i < c->n; i++)
+		receive(c, &c->appliance[i], now);
+}
+
+static void
+transmit_all(struct tokd_client *c, uint64_t now)
+{
+	uint64_t moved;
+
+	do { /* a broken socket has given its texts to others */
+		moved = c->moved;
+		for (uint32_t i = 0; i < c->n; i++)
+			transmit(c, &c->appliance[i], now);
+	} while (c->moved != moved);
+}
+
+static void
+tick_all(struct tokd_client *c, uint64_t now)
+{
+	for (uint32_t i = 0; i < c->n; i++) {
+		struct appliance *a = &c->appliance[i];
+
+		if (!a->drained)
+			continue;
+		tokd_engine_tick(a->engine, now);
+		spread_tick(c, a, now);
+	}
 }
 
 static void
@@ -114,9 +167,9 @@ turn(struct tokd_client *c)
 {
 	uint64_t now = now_ns();
 
-	if (receive(c, now))
-		tokd_engine_tick(c->engine, now);
-	transmit(c, now);
+	receive_all(c, now);
+	tick_all(c, now);
+	transmit_all(c, now);
 }
 
 static uint32_t
@@ -124,24 +177,54 @@ give_out(struct tokd_client *c, struct tokd_request **done, uint32_t max)
 {
 	uint32_t n = 0;
 
-	while (n < max && (done[n] = tokd_engine_done(c->engine)) != NULL)
-		n++;
+	for (uint32_t i = 0; i < c->n; i++) {
+		while (n < max && (done[n] = tokd_engine_done(c->appliance[i].engine)) != NULL)
+			n++;
+	}
 	return n;
 }
 
-/* Waits for the socket, a time-out, or `until`. */
+static bool
+is_pending(const struct tokd_client *c)
+{
+	for (uint32_t i = 0; i < c->n; i++) {
+		if (tokd_engine_pending(c->appliance[i].engine) > 0)
+			return true;
+	}
+	return false;
+}
+
+/* When turn() has something to do without a datagram; UINT64_MAX: never. */
+static uint64_t
+next_at(const struct tokd_client *c)
+{
+	uint64_t next = UINT64_MAX;
+
+	for (uint32_t i = 0; i < c->n; i++) {
+		const struct appliance *a = &c->appliance[i];
+		const uint64_t of_texts = tokd_engine_next(a->engine);
+
+		if (of_texts < next)
+			next = of_texts;
+		if (!a->up && a->probe_at < next)
+			next = a->probe_at;
+	}
+	return next;
+}
+
+/* Waits for a socket, a time-out, or `until`. */
 static void
 sleep_until(struct tokd_client *c, uint64_t begun, uint64_t until)
 {
 	struct pollfd p = {.fd = c->fd, .events = POLLIN};
-	uint64_t now = now_ns(), next = tokd_engine_next(c->engine), ns;
+	uint64_t now = now_ns(), next = next_at(c), ns;
 
 	if (c->spin) {
 		if (now - begun > SPIN_ALONE_NS)
 			sched_yield();
 		return;
 	}
-	if (c->wants_write)
+	if (tokd_client_wants_write(c))
 		p.events |= POLLOUT;
 	if (until < next)
 		next = until;
@@ -152,22 +235,16 @@ sleep_until(struct tokd_client *c, uint64_t begun, uint64_t until)
 		NULL);
 }
 
-enum tokd_status
-tokd_client_submit(struct tokd_client *c, struct tokd_request *r)
-{
-	return tokd_engine_submit(c->engine, r);
-}
-
 void
 tokd_client_flush(struct tokd_client *c)
 {
-	transmit(c, now_ns());
+	transmit_all(c, now_ns());
 }
 
 void
 tokd_client_cancel(struct tokd_client *c, struct tokd_request *r)
 {
-	tokd_engine_cancel(c->engine, r);
+	tokd_engine_cancel(appliance_of(c, r)->engine, r);
 }
 
 uint32_t
@@ -185,8 +262,7 @@ tokd_client_wait(struct tokd_client *c, struct tokd_request **done, uint32_t max
 
 	if (timeout_ms >= 0)
 		until = begun + (uint64_t)timeout_ms * NS_A_MS;
-	while ((n = tokd_client_poll(c, done, max)) == 0 && tokd_engine_pending(c->engine) > 0 &&
-		now_ns() < until)
+	while ((n = tokd_client_poll(c, done, max)) == 0 && is_pending(c) && now_ns() < until)
 		sleep_until(c, begun, until);
 	return n;
 }
@@ -200,24 +276,23 @@ ask(struct tokd_client *c, struct tokd_request r, uint32_t timeout_ms)
 	if (timeout_ms > 0)
 		until = begun + (uint64_t)timeout_ms * NS_A_MS;
 	if (tokd_client_submit(c, &r) == TOKD_PENDING)
-		transmit(c, begun);
+		transmit(c, appliance_of(c, &r), begun);
 	while (r.status == TOKD_PENDING) {
 		uint64_t now = now_ns();
-		bool due = receive(c, now);
 
+		receive_all(c, now);
 		/* Return at once; the rest is sent by the next call. */
 		if (r.status != TOKD_PENDING)
 			break;
-		if (due)
-			tokd_engine_tick(c->engine, now);
-		transmit(c, now);
+		tick_all(c, now);
+		transmit_all(c, now);
 		if (r.status != TOKD_PENDING)
 			break;
 		if (now >= until) {
 			tokd_client_cancel(c, &r);
 			r.status = TOKD_E_TIMEOUT;
 			snprintf(c->error, sizeof(c->error),
-				"%s: %u %s after %u ms, the limit of this call: %s", c->peer,
+				"%s: %u %s after %u ms, the limit of this call: %s", appliance_of(c, &r)->peer,
 				r.n_ids, client_unit(&r), timeout_ms,
 				r.reason == TOKD_R_RING ? tokd_reason_remedy(r.reason)
 							: "raise it");
@@ -225,7 +300,7 @@ ask(struct tokd_client *c, struct tokd_request r, uint32_t timeout_ms)
 		}
 		sleep_until(c, begun, until);
 	}
-	tokd_engine_unlist(c->engine, &r);
+	tokd_engine_unlist(appliance_of(c, &r)->engine, &r);
 	if (r.status == TOKD_OK)
 		return r.n_ids;
 	tokd_client_describe(c, &r, c->error);
@@ -271,13 +346,13 @@ tokd_client_fd(const struct tokd_client *c)
 bool
 tokd_client_wants_write(const struct tokd_client *c)
 {
-	return c->wants_write;
+	return c->n == 1 && c->appliance[0].wants_write; /* else the epoll waits for it */
 }
 
 uint64_t
 tokd_client_next_ns(const struct tokd_client *c)
 {
-	uint64_t next = tokd_engine_next(c->engine), now = now_ns();
+	uint64_t next = next_at(c), now = now_ns();
 
 	if (next == UINT64_MAX)
 		return next;
@@ -287,9 +362,20 @@ tokd_client_next_ns(const struct tokd_client *c)
 struct tokd_client_stats
 tokd_client_stats(const struct tokd_client *c)
 {
-	struct tokd_client_stats stats = tokd_engine_stats(c->engine);
+	struct tokd_client_stats sum = {
+		.sent = c->sent, .received = c->received, .moved = c->moved, .appliances = c->n};
 
-	stats.sent = c->sent;
-	stats.received = c->received;
-	return stats;
+	for (uint32_t i = 0; i < c->n; i++) {
+		const struct tokd_client_stats one = tokd_engine_stats(c->appliance[i].engine);
+
+		sum.retransmits += one.retransmits;
+		sum.polls += one.polls;
+		sum.resends += one.resends;
+		sum.stale += one.stale;
+		sum.bad += one.bad;
+		if (one.srtt_ns > sum.srtt_ns)
+			sum.srtt_ns = one.srtt_ns;
+		sum.healthy += c->appliance[i].up;
+	}
+	return sum;
 }

@@ -65,6 +65,7 @@ static void
 refused(const struct tokd_client *c, const struct tokd_request *r, char text[TOKD_ERROR_MAX])
 {
 	const char *remedy = tokd_reason_remedy(r->reason);
+	const char *peer = c->appliance[r->appliance].peer;
 	char times[32] = "", asked[32] = "";
 
 	if (r->resends > 0)
@@ -75,7 +76,7 @@ refused(const struct tokd_client *c, const struct tokd_request *r, char text[TOK
 		snprintf(asked, sizeof(asked), " at index %d", r->error);
 	if (r->reason == TOKD_R_LENGTH && (r->flags & TOKD_REQUEST_DECODE))
 		remedy = "the appliance is of a release that cannot decode: use a newer one";
-	snprintf(text, TOKD_ERROR_MAX, "%s: %s (%u)%s%s: %s", c->peer, tokd_reason_name(r->reason),
+	snprintf(text, TOKD_ERROR_MAX, "%s: %s (%u)%s%s: %s", peer, tokd_reason_name(r->reason),
 		(uint32_t)r->reason, times, asked, remedy);
 }
 
@@ -96,6 +97,8 @@ void
 tokd_client_describe(
 	const struct tokd_client *c, const struct tokd_request *r, char text[TOKD_ERROR_MAX])
 {
+	const char *peer = c->appliance[r->appliance].peer;
+
 	switch (r->status) {
 	case TOKD_E_REFUSED:
 		refused(c, r, text);
@@ -104,13 +107,13 @@ tokd_client_describe(
 		snprintf(text, TOKD_ERROR_MAX,
 			"%s: no progress for %u ms: %u of %u packets have arrived there, %u of %u "
 			"%s here: %s",
-			c->peer, c->timeout_ms, r->arrived, r->packets, r->n_ids, r->total,
+			peer, c->timeout_ms, r->arrived, r->packets, r->n_ids, r->total,
 			client_unit(r),
 			r->reason == TOKD_R_RING ? tokd_reason_remedy(r->reason)
 						 : "is it running and reachable?");
 		return;
 	case TOKD_E_ROOM:
-		snprintf(text, TOKD_ERROR_MAX, "%s: %u %s or more, but max_ids is %u: %s", c->peer,
+		snprintf(text, TOKD_ERROR_MAX, "%s: %u %s or more, but max_ids is %u: %s", peer,
 			r->total, client_unit(r), r->max_ids,
 			r->flags & TOKD_REQUEST_DECODE
 				? "raise it"
@@ -119,17 +122,17 @@ tokd_client_describe(
 	case TOKD_E_IDS_CRC:
 		snprintf(text, TOKD_ERROR_MAX,
 			"%s: %u %s have a wrong CRC32C: they were corrupted, send the text again",
-			c->peer, r->n_ids, client_unit(r));
+			peer, r->n_ids, client_unit(r));
 		return;
 	case TOKD_E_NET:
-		snprintf(text, TOKD_ERROR_MAX, "%s: %s: %s", c->peer, strerror(r->error),
+		snprintf(text, TOKD_ERROR_MAX, "%s: %s: %s", peer, strerror(r->error),
 			remedy_of(r->error));
 		return;
 	case TOKD_E_FULL:
 		snprintf(text, TOKD_ERROR_MAX,
 			"%s: too many requests in progress: wait for one to finish, or raise "
 			"`requests`",
-			c->peer);
+			peer);
 		return;
 	case TOKD_E_ARGUMENT:
 		snprintf(text, TOKD_ERROR_MAX, "%s of %zu bytes: the limit of the protocol is %u%s",
@@ -137,10 +140,10 @@ tokd_client_describe(
 			r->flags & TOKD_REQUEST_DECODE ? ", and an id has 4" : "");
 		return;
 	case TOKD_E_CANCELLED:
-		snprintf(text, TOKD_ERROR_MAX, "%s: cancelled", c->peer);
+		snprintf(text, TOKD_ERROR_MAX, "%s: cancelled", peer);
 		return;
 	default:
-		snprintf(text, TOKD_ERROR_MAX, "%s: %u %s%s", c->peer, r->n_ids, client_unit(r),
+		snprintf(text, TOKD_ERROR_MAX, "%s: %u %s%s", peer, r->n_ids, client_unit(r),
 			r->status == TOKD_OK ? "" : " so far");
 		return;
 	}

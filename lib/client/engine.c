@@ -63,6 +63,7 @@ tokd_engine_submit(struct tokd_engine *e, struct tokd_request *r)
 	r->error = 0;
 	r->n_ids = r->total = r->vocab = 0;
 	r->retransmits = r->asks = r->resends = 0;
+	r->since = 0;
 	r->next = NULL;
 	r->listed = false;
 	if (r->len > UINT32_MAX || (r->text == NULL && r->len > 0) ||
@@ -132,7 +133,11 @@ engine_finish(struct tokd_engine *e, struct slot *s, enum tokd_status status)
 		r->reason = TOKD_R_NONE; /* of an earlier stream */
 	if (status == TOKD_OK)
 		owe_last_ack(e, s);
+	else if (s->started)
+		r->since = s->moved_at;
 	let_go(e, s);
+	if (status != TOKD_OK && e->config.failed != NULL && e->config.failed(e->config.user, r))
+		return;
 	engine_list(e, r);
 }
 

@@ -156,7 +156,7 @@ packets_of(
 	}
 	if (n > 0) {
 		if (!s->started)
-			s->moved_at = now;
+			s->moved_at = s->r->since != 0 ? s->r->since : now;
 		s->started = true;
 		engine_time_wait(e, s, now);
 	}

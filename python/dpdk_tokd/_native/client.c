@@ -397,9 +397,9 @@ client_stats(PyObject *self, PyObject *unused)
 	struct client *c = (struct client *)self;
 	struct tokd_client_stats stats = c->c != NULL ? tokd_client_stats(c->c) : c->stats;
 
-	return Py_BuildValue("KKKI", (unsigned long long)stats.retransmits,
-		(unsigned long long)stats.polls, (unsigned long long)stats.resends,
-		c->server_vocab);
+	return Py_BuildValue("KKKIKI", (unsigned long long)stats.retransmits,
+		(unsigned long long)stats.polls, (unsigned long long)stats.resends, c->server_vocab,
+		(unsigned long long)stats.moved, stats.healthy);
 }
 
 static PyObject *
@@ -430,7 +430,8 @@ static PyMethodDef client_methods[] = {
 	{"wait", client_wait, METH_NOARGS,
 		"The same, but sleep until there are some, at most 50 ms."},
 	{"cancel", client_cancel, METH_O, "Cancel a request; no effect if it is finished."},
-	{"stats", client_stats, METH_NOARGS, "(retransmits, polls, resends, server_vocab)."},
+	{"stats", client_stats, METH_NOARGS,
+		"(retransmits, polls, resends, server_vocab, moved, healthy)."},
 	{"hooks", client_hooks, METH_NOARGS,
 		"For an event loop: (descriptor, whether to wait for writing, seconds until due)."},
 	{"close", client_close, METH_NOARGS, "Close the socket; requests in flight are cancelled."},
@@ -443,7 +444,7 @@ static PyGetSetDef client_getset[] = {
 };
 
 static PyType_Slot client_slots[] = {
-	{Py_tp_doc, "Client(host, port, vocab, timeout_ms, requests): tokd_client_open()."},
+	{Py_tp_doc, "Client(hosts, port, vocab, timeout_ms, requests): tokd_client_open()."},
 	{Py_tp_new, client_new},
 	{Py_tp_dealloc, client_dealloc},
 	{Py_tp_methods, client_methods},

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The client for asyncio: any number of texts at once on one socket. It drives libtokd-client from
+"""The client for asyncio: any number of texts at once. It drives libtokd-client from
 the event loop, by its file descriptor and its next deadline."""
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ CLOSED = "the client was closed"
 
 
 class AsyncClient:
-    """Sends texts to an appliance and returns their ids, or ids and returns their text, for tasks
-    of one event loop.
+    """Sends texts to an appliance, or to several, and returns their ids, or ids and returns their
+    text, for tasks of one event loop.
 
     Any number of tasks may call it at once. A cancelled call, or a stream that is closed early,
     does not affect the others.
@@ -76,8 +76,18 @@ class AsyncClient:
         """Checksum of the vocabulary used; 0 before the first reply."""
         return self._stats()[3]
 
-    def _stats(self) -> tuple[int, int, int, int]:
-        return self._client.stats() if self._client is not None else (0, 0, 0, 0)
+    @property
+    def moved(self) -> int:
+        """Texts started again at another appliance."""
+        return self._stats()[4]
+
+    @property
+    def healthy(self) -> int:
+        """Appliances that are not known to be down."""
+        return self._stats()[5]
+
+    def _stats(self) -> tuple[int, int, int, int, int, int]:
+        return self._client.stats() if self._client is not None else (0, 0, 0, 0, 0, 0)
 
     async def tokenize(self, text: Text) -> Uint32Ids:
         """Ids of `text`: uint32, shape (n,), the caller's own. Errors as in `Client.tokenize`."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A client of the appliance: text to ids and back over UDP, by libtokd-client."""
+"""A client of one appliance or several: text to ids and back over UDP, by libtokd-client."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REQUESTS = 1024  # in flight at once: those of tokenize_many, and streams that a
 
 
 class Client(Closing):
-    """Sends texts to an appliance and returns their ids, or ids and returns their text.
+    """Sends texts to an appliance, or to several, and returns their ids, or ids and their text.
 
     One thread at a time: a second one gets RuntimeError. The GIL is released while it waits, and
     signals are checked every 50 ms.
@@ -37,6 +37,8 @@ class Client(Closing):
     ) -> None:
         """Connect to the appliance at `host`, a name or an IPv4 or IPv6 address.
 
+        host: also HOST:PORT, or several separated by commas, which need `vocab`. Each text then
+        goes to one that is healthy; a dead one's texts go to others within `timeout`.
         vocab: checksum of the vocabulary to use (`Tokenizer.checksum`); 0: the appliance's default.
         timeout: seconds without any progress, at most a day, after which a text fails with
         TimeoutError.
@@ -66,6 +68,16 @@ class Client(Closing):
     def server_vocab(self) -> int:
         """Checksum of the vocabulary used; 0 before the first reply."""
         return self._client.stats()[3]
+
+    @property
+    def moved(self) -> int:
+        """Texts started again at another appliance."""
+        return self._client.stats()[4]
+
+    @property
+    def healthy(self) -> int:
+        """Appliances that are not known to be down."""
+        return self._client.stats()[5]
 
     def tokenize(self, text: Text) -> Uint32Ids:
         """Ids of `text`: uint32, shape (n,), the caller's own.

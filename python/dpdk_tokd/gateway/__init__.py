@@ -5,6 +5,7 @@
     app.py        the application (raw ASGI): routes, limits, keys, request ids, errors
     models.py     which models are served, and how long their contexts are
     errors.py     what is wrong with a request, as JSON
+    appliances.py appliances behind the gateway, if there are any
     tokenize.py   /tokenize, /detokenize
 
 An endpoint is a function of the models and the request's body, which returns the answer's body; it

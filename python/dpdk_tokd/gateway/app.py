@@ -75,7 +75,7 @@ class App:
             "/v1/models": listed,
             "/version": version,
         }
-        self.work: dict[str, Callable[[Models, bytes], bytes]] = {
+        self.work: dict[str, Callable[[Models, bytes], bytes | Awaitable[bytes]]] = {
             "/detokenize": detokenize,
             "/tokenize": tokenize,
         }
@@ -120,6 +120,8 @@ class App:
             )
         if self.keys and (work is not None or path == "/v1/models"):
             self._check_key(headers.get(b"authorization", b""))
+        if path == "/ready":
+            await self.models.check()
         if work is None:
             return self.fixed[path]
         media = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
@@ -135,8 +137,10 @@ class App:
         try:
             body = await self._body(headers, receive)
             if len(body) > THREAD_BYTES:
-                return await asyncio.to_thread(work, self.models, body)
-            return work(self.models, body)
+                made = await asyncio.to_thread(work, self.models, body)
+            else:
+                made = work(self.models, body)
+            return made if isinstance(made, bytes) else await made
         finally:
             self.in_progress -= 1
 

@@ -24,6 +24,7 @@ except ImportError as missing:
     )
 
 from .app import App, Limits
+from .appliances import attach
 from .models import Model, Models
 
 DRAIN_S = 30
@@ -61,6 +62,12 @@ def parser() -> argparse.ArgumentParser:
     add("--host", default="127.0.0.1", help="address to listen at (default %(default)s)")
     add("--port", type=int, default=8000, help="TCP port (default %(default)s)")
     add("--uds", metavar="PATH", help="listen at a unix socket instead")
+    add(
+        "--appliance",
+        metavar="HOST[:PORT],...",
+        help="tokenize plain prompts there: appliances (dpdk-tokd) with the vocabularies of all "
+        "models, separated by commas",
+    )
     add(
         "--max-model-len",
         type=_positive,
@@ -102,6 +109,8 @@ def main(arguments: list[str] | None = None) -> int:
     keys = (*options.api_key, *filter(None, os.environ.get("TOKD_API_KEYS", "").split(",")))
     try:
         models = Models(Model(name, path, options.max_model_len) for name, path in options.model)
+        if options.appliance:
+            attach(models, options.appliance, options.max_requests)
     except (ValueError, OSError) as error:
         print(f"tokd-gateway: {error}", file=sys.stderr)
         return 2

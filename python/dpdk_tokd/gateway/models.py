@@ -8,10 +8,13 @@ import os
 from collections.abc import Iterable
 from functools import cached_property
 from http import HTTPStatus
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..tokenizer import Tokenizer
 from .errors import Refused
+
+if TYPE_CHECKING:
+    from .appliances import Appliances
 
 CONTEXT_DEFAULT = 1 << 20  # tokens, where neither an option nor a file says
 
@@ -54,6 +57,7 @@ class Model:
 
     def __init__(self, name: str, path: str, max_model_len: int | None = None) -> None:
         self.name, self.path = name, path
+        self.appliances: Appliances | None = None  # where its prompts are tokenized, if not here
         self.tokenizer = Tokenizer.load(path)
         folder = path if os.path.isdir(path) else os.path.dirname(path)
         self.max_model_len: int = (
@@ -80,6 +84,12 @@ class Models:
                 raise ValueError(f"--model {model.name}=…: the name is given twice")
             self.by_name[model.name] = model
         self.first = next(iter(self.by_name.values()))
+
+    async def check(self) -> None:
+        """Refused: a model's prompts cannot be tokenized now."""
+        for model in self.by_name.values():
+            if model.appliances is not None:
+                await model.appliances.check()
 
     def named(self, name: str | None) -> Model:
         if not name:

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import Any, TypeVar
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from .._native import libtok
+from ..tokenizer.batch import Uint32Ids
+from .appliances import Appliances
 from .errors import bad_request
 from .models import Model, Models
 
@@ -78,7 +81,7 @@ def _ids_of_chat(model: Model, asked: TokenizeRequest, messages: list[dict[str, 
     return model.tokenizer.encode(text, add_special_tokens=asked.add_special_tokens is True)
 
 
-def tokenize(models: Models, body: bytes) -> bytes:
+def tokenize(models: Models, body: bytes) -> bytes | Awaitable[bytes]:
     asked = read(body, TokenizeRequest)
     model = models.named(asked.model)
     if (asked.prompt is UNSET) == (asked.messages is UNSET):
@@ -87,9 +90,21 @@ def tokenize(models: Models, body: bytes) -> bytes:
         ids = _ids_of_chat(model, asked, asked.messages)
     else:
         assert isinstance(asked.prompt, str)
-        ids = model.tokenizer.encode(
-            asked.prompt, add_special_tokens=asked.add_special_tokens is not False
-        )
+        special = asked.add_special_tokens is not False
+        if model.appliances is not None and model.appliances.takes(asked.prompt):
+            return _by_appliances(model.appliances, model, asked, asked.prompt, special)
+        ids = model.tokenizer.encode(asked.prompt, add_special_tokens=special)
+    return _answer(model, asked, ids)
+
+
+async def _by_appliances(
+    appliances: Appliances, model: Model, asked: TokenizeRequest, prompt: str, special: bool
+) -> bytes:
+    ids = await appliances.encode(prompt, add_special_tokens=special)
+    return _answer(model, asked, ids)
+
+
+def _answer(model: Model, asked: TokenizeRequest, ids: Uint32Ids) -> bytes:
     spelled = b"null"
     if asked.return_token_strs:
         spelled = msgspec.json.encode([model.spellings[i] for i in ids.tolist()])

@@ -116,6 +116,9 @@ FIXTURE_TEST(drain_refuses_new_streams_and_finishes_open_ones)
 	ask(&r);
 	expect_fail(TOKD_R_SHUTDOWN);
 	expect_count(C_DROP_SHUTDOWN, 1);
+	r = poll_request(3, 0, 0);
+	ask(&r);
+	expect_fail(TOKD_R_SHUTDOWN); /* a client that asks for its health sends it no more */
 	r = data_request(1, 1, 5, NULL, 0, TOKD_F_LAST);
 	r.req.text_crc = crc32c_of("hello", 5);
 	ask(&r);

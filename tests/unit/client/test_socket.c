@@ -2,16 +2,13 @@
 /* The client over real sockets on loopback, against world.c's server in a thread. */
 #include <errno.h>
 #include <netdb.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <arpa/inet.h>
 #include <sys/socket.h>
 
-#include "world.h"
+#include "loopback.h"
 
 /* The linker has the library call this one (meson.build): a flood that never ends, if wanted. */
 static bool flooded;
@@ -28,83 +25,6 @@ __wrap_recvmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags, struct 
 	return (int)n;
 }
 
-struct fixture {
-	int fd;
-	uint16_t port;
-	_Atomic bool stop;
-	_Atomic uint32_t answered; /* packets */
-	pthread_t thread;
-	struct server *server;
-};
-
-static void *
-serve(void *arg)
-{
-	static uint8_t out[1024][DATAGRAM];
-	static uint32_t out_len[1024];
-	struct fixture *f = arg;
-
-	while (!f->stop) {
-		uint8_t packet[65507];
-		struct sockaddr_storage peer;
-		socklen_t peer_len = sizeof(peer);
-		ssize_t len = recvfrom(
-			f->fd, packet, sizeof(packet), 0, (struct sockaddr *)&peer, &peer_len);
-		uint32_t n;
-
-		if (len < 0)
-			continue; /* a time-out: to look whether it shall stop */
-		n = server_answer(f->server, packet, (uint32_t)len, out, out_len, 1024);
-		for (uint32_t i = 0; i < n; i++)
-			(void)sendto(
-				f->fd, out[i], out_len[i], 0, (struct sockaddr *)&peer, peer_len);
-		f->answered++;
-	}
-	return NULL;
-}
-
-/* A socket on loopback, or false where the family is not there. */
-static bool
-start(struct fixture *f, int family)
-{
-	struct sockaddr_in6 a6 = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
-	struct sockaddr_in a4 = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	bool six = family == AF_INET6;
-	struct sockaddr *a = six ? (void *)&a6 : (void *)&a4;
-	socklen_t len = six ? sizeof(a6) : sizeof(a4);
-	struct timeval soon = {.tv_usec = 20000};
-
-	*f = (struct fixture){.fd = socket(family, SOCK_DGRAM, 0)};
-	if (f->fd < 0 || bind(f->fd, a, len) != 0) {
-		print_message("# skipped: no loopback of family %d: %s\n", family, strerror(errno));
-		return false;
-	}
-	assert_int_equal(getsockname(f->fd, a, &len), 0);
-	f->port = ntohs(six ? a6.sin6_port : a4.sin_port);
-	setsockopt(f->fd, SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof(soon));
-	f->server = calloc(1, sizeof(*f->server));
-	assert_non_null(f->server);
-	f->server->window = TOKD_WIRE_WINDOW;
-	f->server->payload = TOKD_WIRE_PAYLOAD;
-	return true;
-}
-
-static void
-go(struct fixture *f)
-{
-	assert_int_equal(pthread_create(&f->thread, NULL, serve, f), 0);
-}
-
-static void
-end(struct fixture *f)
-{
-	f->stop = true;
-	pthread_join(f->thread, NULL);
-	close(f->fd);
-	server_free(f->server);
-	free(f->server);
-}
-
 static void
 one_text(const char *host, int family, bool spin)
 {
@@ -114,11 +34,11 @@ one_text(const char *host, int family, bool spin)
 	static uint8_t text[50000];
 	static char back[50000];
 	struct tokd_client *c;
-	struct fixture f;
+	struct loopback f;
 
-	if (!start(&f, family))
+	if (!server_start(&f, family))
 		skip();
-	go(&f);
+	server_go(&f);
 	for (uint32_t i = 0; i < sizeof(text); i++)
 		text[i] = (uint8_t)(i * 7);
 	c = tokd_client_open(host, f.port, &options, error);
@@ -135,7 +55,7 @@ one_text(const char *host, int family, bool spin)
 	assert_int_equal(tokd_client_tokenize(c, text, 1000, ids, 999, 0), TOKD_E_ROOM);
 	assert_non_null(strstr(tokd_client_error(c), "1000 ids or more, but max_ids is 999"));
 	tokd_client_close(c);
-	end(&f);
+	server_end(&f);
 }
 
 TEST(a_text_over_ipv4)
@@ -163,12 +83,12 @@ TEST(many_at_once)
 	struct tokd_request *done[32];
 	char error[TOKD_ERROR_MAX];
 	struct tokd_client *c;
-	struct fixture f;
+	struct loopback f;
 	uint32_t ended = 0;
 
-	if (!start(&f, AF_INET))
+	if (!server_start(&f, AF_INET))
 		skip();
-	go(&f);
+	server_go(&f);
 	for (uint32_t i = 0; i < sizeof(text); i++)
 		text[i] = (uint8_t)(i * 31 >> 3);
 	c = tokd_client_open("127.0.0.1", f.port, &options, error);
@@ -196,7 +116,7 @@ TEST(many_at_once)
 	}
 	assert_int_equal(tokd_client_wait(c, done, 32, -1), 0); /* nothing is under way */
 	tokd_client_close(c);
-	end(&f);
+	server_end(&f);
 }
 
 TEST(a_caller_that_was_away_reads_what_came_before_it_sends_again)
@@ -207,12 +127,12 @@ TEST(a_caller_that_was_away_reads_what_came_before_it_sends_again)
 	static uint32_t ids[N][8];
 	char error[TOKD_ERROR_MAX];
 	struct tokd_client *c;
-	struct fixture f;
+	struct loopback f;
 	uint32_t ended = 0;
 
-	if (!start(&f, AF_INET))
+	if (!server_start(&f, AF_INET))
 		skip();
-	go(&f);
+	server_go(&f);
 	c = tokd_client_open("127.0.0.1", f.port, &options, error);
 	assert_non_null(c);
 	for (uint32_t i = 0; i < N; i++) {
@@ -231,7 +151,7 @@ TEST(a_caller_that_was_away_reads_what_came_before_it_sends_again)
 	assert_int_equal(tokd_client_stats(c).retransmits, 0);
 	assert_int_equal(tokd_client_stats(c).bad, 0);
 	tokd_client_close(c);
-	end(&f);
+	server_end(&f);
 }
 
 TEST(a_flood_does_not_hold_off_the_time_limit)
@@ -239,10 +159,10 @@ TEST(a_flood_does_not_hold_off_the_time_limit)
 	const struct tokd_client_options options = {.timeout_ms = 50};
 	char error[TOKD_ERROR_MAX];
 	struct tokd_client *c;
-	struct fixture f;
+	struct loopback f;
 	uint32_t ids[8];
 
-	if (!start(&f, AF_INET))
+	if (!server_start(&f, AF_INET))
 		skip();
 	c = tokd_client_open("127.0.0.1", f.port, &options, error);
 	assert_non_null(c);
@@ -251,8 +171,8 @@ TEST(a_flood_does_not_hold_off_the_time_limit)
 	flooded = false;
 	assert_non_null(strstr(tokd_client_error(c), "0 of 1 packets have arrived there"));
 	tokd_client_close(c);
-	go(&f);
-	end(&f);
+	server_go(&f);
+	server_end(&f);
 }
 
 /* The longest that UDP carries; more is two packets. */
@@ -264,12 +184,12 @@ TEST(a_text_in_one_datagram)
 	static uint8_t text[65444];
 	char error[TOKD_ERROR_MAX];
 	struct tokd_client *c;
-	struct fixture f;
+	struct loopback f;
 
-	if (!start(&f, AF_INET))
+	if (!server_start(&f, AF_INET))
 		skip();
 	f.server->payload = options.payload;
-	go(&f);
+	server_go(&f);
 	for (uint32_t i = 0; i < sizeof(text); i++)
 		text[i] = (uint8_t)(i * 13 >> 2);
 	c = tokd_client_open("127.0.0.1", f.port, &options, error);
@@ -281,40 +201,40 @@ TEST(a_text_in_one_datagram)
 			assert_int_equal(ids[i], text[i]);
 	}
 	tokd_client_close(c);
-	end(&f);
+	server_end(&f);
 }
 
 TEST(a_call_ends_at_its_own_time_limit)
 {
 	char error[TOKD_ERROR_MAX];
 	struct tokd_client *c;
-	struct fixture f;
+	struct loopback f;
 	uint32_t ids[8];
 
-	if (!start(&f, AF_INET))
+	if (!server_start(&f, AF_INET))
 		skip();
 	c = tokd_client_open("127.0.0.1", f.port, NULL, error); /* bound, but nobody answers */
 	assert_non_null(c);
 	assert_int_equal(tokd_client_tokenize(c, "text", 4, ids, 8, 50), TOKD_E_TIMEOUT);
 	assert_non_null(strstr(tokd_client_error(c), "after 50 ms"));
 	tokd_client_close(c);
-	go(&f);
-	end(&f);
+	server_go(&f);
+	server_end(&f);
 }
 
 TEST(nobody_there_is_an_error_at_once)
 {
 	char error[TOKD_ERROR_MAX];
 	struct tokd_client *c;
-	struct fixture f;
+	struct loopback f;
 	uint32_t ids[8];
 
-	if (!start(&f, AF_INET))
+	if (!server_start(&f, AF_INET))
 		skip();
 	c = tokd_client_open("127.0.0.1", f.port, NULL, error);
 	assert_non_null(c);
-	go(&f);
-	end(&f); /* its port is closed now */
+	server_go(&f);
+	server_end(&f); /* its port is closed now */
 	assert_int_equal(tokd_client_tokenize(c, "text", 4, ids, 8, 4000), TOKD_E_NET);
 	assert_non_null(strstr(tokd_client_error(c), "refused"));
 	tokd_client_close(c);

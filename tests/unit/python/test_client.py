@@ -10,91 +10,17 @@ from __future__ import annotations
 import asyncio
 import gc
 import signal
-import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import google_crc32c
 import numpy as np
 import pytest
 from dpdk_tokd import AsyncClient, Client, Reason, TokdError, wire
+from text_appliance import Appliance, ids_of
 
 TEXTS = [f"text {i}".encode() for i in range(1000)]
-
-
-def ids_of(text: bytes) -> np.ndarray:
-    return np.frombuffer(text, np.uint8).astype("<u4")
-
-
-class Appliance:
-    """Answers each packet of text: a byte is an id. A test replaces `reply`."""
-
-    def __init__(self) -> None:
-        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
-        self.socket.bind(("127.0.0.1", 0))
-        self.socket.settimeout(0.02)
-        self.port = self.socket.getsockname()[1]
-        self.data = 0  # packets of text that came
-        self.reply: Callable[[wire.Req, bytes], list[bytes]] = self.done
-        self._stop = False
-        self._thread = threading.Thread(target=self._serve)
-
-    @staticmethod
-    def done(req: wire.Req, text: bytes, **other: int) -> list[bytes]:
-        """The ids, the end, and the CRC32C of both; keywords replace fields of the header."""
-        ids = ids_of(text)
-        fields = {
-            "magic": wire.MAGIC, "version": wire.VERSION, "type": wire.REPLY, "flags": wire.F_DONE,
-            "epoch": req.epoch, "vocab": 5, "stream_id": req.stream_id, "ack": 1,
-            "credit": wire.WINDOW, "sack": 0, "first": 0, "n_ids": len(ids), "total": len(ids),
-            "ids_crc": google_crc32c.value(ids.tobytes()), "reason": 0, "text_end": len(text),
-        }  # fmt: skip
-        rep = wire.Rep(**(fields | other))
-        return [wire.REP.pack(*rep) + ids[rep.first : rep.first + rep.n_ids].tobytes()]
-
-    @classmethod
-    def decoded(cls, req: wire.Req, ids: bytes, **other: int) -> list[bytes]:
-        """The same for ids: each is a character of the text."""
-        text = "".join(map(chr, np.frombuffer(ids, "<u4"))).encode()
-        fields = {
-            "flags": wire.F_DONE | wire.F_DECODE, "n_ids": len(text), "total": len(text),
-            "ids_crc": google_crc32c.value(text), "text_end": len(ids),
-        }  # fmt: skip
-        (header,) = cls.done(req, b"", **(fields | other))
-        return [header + text]
-
-    @classmethod
-    def fail(cls, req: wire.Req, reason: int) -> list[bytes]:
-        return cls.done(req, b"", flags=wire.F_FAIL, reason=reason)
-
-    def answer(self) -> int:
-        """Answer what has come; how many packets of text there were."""
-        before = self.data
-        while True:
-            try:
-                packet, peer = self.socket.recvfrom(2048)
-            except (BlockingIOError, TimeoutError):
-                return self.data - before
-            req = wire.Req._make(wire.REQ.unpack_from(packet))
-            if req.type == wire.DATA:
-                self.data += 1
-                for reply in self.reply(req, packet[wire.REQ.size :]):
-                    self.socket.sendto(reply, peer)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._stop = True
-        if self._thread.is_alive():
-            self._thread.join()
-        self.socket.close()
-
-    def _serve(self) -> None:
-        while not self._stop:
-            self.answer()
 
 
 @pytest.fixture

@@ -380,7 +380,8 @@ poll(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *m, const str
 		return;
 	}
 	if (unlikely(s == NULL)) {
-		refuse(w, m, req, peer, C_DROP_UNKNOWN, TOKD_R_UNKNOWN);
+		refuse(w, m, req, peer, C_DROP_UNKNOWN,
+			w->stopping != TOKD_RUN ? TOKD_R_SHUTDOWN : TOKD_R_UNKNOWN);
 		return;
 	}
 	received(s, m, req);

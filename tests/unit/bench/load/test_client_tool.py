@@ -83,6 +83,7 @@ def test_a_line_that_fails_is_named_and_the_others_go_on():
         (["a", "b"], 2, b"expected one HOST"),
         (["[::1"], 2, b"expected [ADDRESS]:PORT"),
         (["127.0.0.1:0"], 2, b"port 0: give a number from 1 to 65535"),
+        (["127.0.0.1,127.0.0.2"], 2, b"2 appliances: give the checksum of the vocabulary"),
         (["--in-flight", "0", "h"], 2, b"--in-flight 0: out of range; give 1 to 65536"),
         (["--stream", "--lines", "h"], 2, b"give one of them"),
         (["--vocab", "1234567", "h"], 2, b"--vocab 1234567: give its checksum, 8 hexadecimal"),

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Appliances behind the gateway: plain prompts are tokenized there."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import re
+from http import HTTPStatus
+
+import numpy as np
+
+from ..client import Client, TokdError
+from ..client.aio import REQUESTS_MAX, AsyncClient
+from ..tokenizer import Tokenizer
+from ..tokenizer.batch import Uint32Ids
+from ..wire import Reason
+from .errors import Refused
+from .models import Models
+
+CHECK_S = 1.0  # without an answer: none is there
+BUSY = (Reason.BUSY, Reason.SHARE)
+LIMITS = (Reason.CARRY, Reason.TEXT_TOO_LONG)  # of an appliance: this process has others
+
+log = logging.getLogger("tokd-gateway")
+
+
+def check(host: str, name: str, tokenizer: Tokenizer) -> None:
+    """ValueError: the appliance has another vocabulary. One that does not answer may be started
+    later."""
+    with Client(host, vocab=tokenizer.checksum, timeout=CHECK_S) as client:
+        try:
+            client.tokenize("")
+            return
+        except OSError as error:
+            log.warning("--appliance: %s", error)
+            return
+        except TokdError as error:
+            if error.reason is not Reason.VOCAB:
+                log.warning("--appliance: %s", error)
+                return
+    has = "others"
+    with contextlib.suppress(OSError, TokdError), Client(host, timeout=CHECK_S) as client:
+        client.tokenize("")
+        has = f"{client.server_vocab:08x}"
+    raise ValueError(
+        f"--appliance {host}: its vocabulary is {has}, that of --model {name} is "
+        f"{tokenizer.checksum:08x}: start it with the same --vocab"
+    )
+
+
+class Appliances:
+    """Tokenizes a model's prompts.
+
+    The template, and a prompt that spells an added token, are left to the tokenizer in this
+    process: to an appliance all is text.
+    """
+
+    def __init__(self, hosts: str, tokenizer: Tokenizer, in_flight: int) -> None:
+        self._tokenizer = tokenizer
+        self._client = AsyncClient(
+            hosts, vocab=tokenizer.checksum, in_flight=min(in_flight, REQUESTS_MAX)
+        )
+        added = tokenizer._added()
+        names = {*tokenizer.special_tokens}
+        names |= {tokenizer.token(one["id"]).decode("utf-8", "replace") for one in added}
+        self._spelled = re.compile("|".join(map(re.escape, sorted(names - {""}))) or r"\Z\A")
+        # Such a token is looked for in the normalized text, which is not at hand.
+        self._hidden = tokenizer.info.normalizer != "none" and any(a["normalized"] for a in added)
+        before, after = tokenizer.template
+        self._before, self._after = np.array(before, np.uint32), np.array(after, np.uint32)
+
+    def takes(self, prompt: str) -> bool:
+        return not self._hidden and self._spelled.search(prompt) is None
+
+    async def encode(self, prompt: str, *, add_special_tokens: bool) -> Uint32Ids:
+        """Ids of a prompt that it takes, as by Tokenizer.encode; Refused: no appliance has them."""
+        try:
+            ids = await self._client.tokenize(prompt)
+        except OSError as error:
+            raise _unavailable(error) from None
+        except TokdError as error:
+            if error.reason not in LIMITS:
+                raise _unavailable(error) from None
+            ids = await asyncio.to_thread(self._tokenizer.encode, prompt, add_special_tokens=False)
+        return np.concatenate((self._before, ids, self._after)) if add_special_tokens else ids
+
+    async def check(self) -> None:
+        """Refused: none answers."""
+        try:
+            async with asyncio.timeout(CHECK_S):
+                await self.encode("", add_special_tokens=False)
+        except TimeoutError:
+            raise _unavailable(f"no answer within {CHECK_S:g} s") from None
+
+
+def _unavailable(why: object) -> Refused:
+    log.warning("appliances: %s", why)
+    busy = isinstance(why, TokdError) and why.reason in BUSY
+    return Refused(
+        HTTPStatus.TOO_MANY_REQUESTS if busy else HTTPStatus.SERVICE_UNAVAILABLE,
+        "the appliances are busy: send it again" if busy else "no appliance answers: send it again",
+        headers=((b"retry-after", b"1"),),
+    )
+
+
+def attach(models: Models, hosts: str, in_flight: int) -> None:
+    """Have the prompts of all models tokenized by the appliances, after `check`."""
+    for model in models.by_name.values():
+        for host in hosts.split(","):
+            check(host, model.name, model.tokenizer)
+        model.appliances = Appliances(hosts, model.tokenizer, in_flight)

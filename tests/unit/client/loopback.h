@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* world.c's server at a port of loopback, in a thread. */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "world.h"
+
+struct loopback {
+	int fd;
+	uint16_t port;
+	_Atomic bool stop, dead;   /* dead: it reads and says nothing */
+	_Atomic uint32_t answered; /* packets */
+	pthread_t thread;
+	struct server *server;
+};
+
+/* A socket on loopback, or false where the family is not there. */
+bool server_start(struct loopback *f, int family);
+/* Answer from now on. */
+void server_go(struct loopback *f);
+/* Its port is closed then. */
+void server_end(struct loopback *f);

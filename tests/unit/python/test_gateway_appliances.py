@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""tokd-gateway before appliances: who tokenizes what, and what it says while none answers."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dpdk_tokd import Reason, Tokenizer
+
+pytest.importorskip("msgspec", reason="pip install 'dpdk-tokd[gateway]'")
+from dpdk_tokd.gateway.app import App
+from dpdk_tokd.gateway.appliances import attach
+from dpdk_tokd.gateway.models import Model, Models
+from text_appliance import Appliance
+
+END = "<|endoftext|>"
+PLAIN = ["", "The quick brown fox", "a < t > b 😀", "long " * 200]
+SPELLED = ["a<t> b", f"{END}a", f"{END[:-1]}<t>"]
+
+
+@pytest.fixture(scope="module")
+def path(gpt2_reference, tmp_path_factory) -> Path:
+    """GPT-2 with an added token and a template."""
+    tokenizers = pytest.importorskip("tokenizers", reason="pip install tokenizers")
+    made = tokenizers.Tokenizer.from_str(gpt2_reference.to_str())
+    made.add_tokens([tokenizers.AddedToken("<t>", normalized=False)])
+    made.post_processor = tokenizers.processors.TemplateProcessing(
+        single=f"{END} $A {END}", special_tokens=[(END, 50256)]
+    )
+    path: Path = tmp_path_factory.mktemp("many") / "tokenizer.json"
+    made.save(str(path))
+    return path
+
+
+@pytest.fixture
+def models(path: Path) -> Models:
+    return Models([Model("one", str(path))])
+
+
+@pytest.fixture
+def pair(models: Models) -> Iterator[tuple[Appliance, Appliance]]:
+    """Two appliances with the model's vocabulary, which know no tokens in a text."""
+    tokenizer = models.first.tokenizer
+    both = Appliance(), Appliance()
+    for one in both:
+        one.vocab = tokenizer.checksum
+        one.ids = lambda text: tokenizer.encode(
+            text, add_special_tokens=False, tokens_in_text="none"
+        )
+        one.start()
+    yield both
+    for one in both:
+        one.stop()
+
+
+def hosts(pair: tuple[Appliance, Appliance]) -> str:
+    return ",".join(f"127.0.0.1:{one.port}" for one in pair)
+
+
+async def ask(app: App, path: str, body: object = None) -> tuple[int, Any, dict[bytes, bytes]]:
+    sent: list[Any] = []
+    scope = {
+        "type": "http",
+        "method": "GET" if body is None else "POST",
+        "path": path,
+        "headers": [(b"content-type", b"application/json")],
+    }
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": json.dumps(body).encode()}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    await app(scope, receive, send)
+    return sent[0]["status"], json.loads(sent[1]["body"] or "null"), dict(sent[0]["headers"])
+
+
+def test_plain_prompts_go_to_the_appliances(
+    models: Models, pair: tuple[Appliance, Appliance]
+) -> None:
+    tokenizer = models.first.tokenizer
+
+    async def work() -> None:
+        attach(models, hosts(pair), 16)
+        app = App(models)
+        for special in (True, False):
+            for prompt in PLAIN + SPELLED:
+                before = sum(one.data for one in pair)
+                body = {"prompt": prompt, "add_special_tokens": special}
+                status, got, _ = await ask(app, "/tokenize", body)
+                want = tokenizer.encode(prompt, add_special_tokens=special).tolist()
+                assert (status, got["tokens"]) == (200, want), prompt
+                assert (sum(one.data for one in pair) > before) == (prompt in PLAIN), prompt
+        for one in pair:  # what an appliance is too small for
+            one.reply = lambda req, text, one=one: one.fail(req, Reason.TEXT_TOO_LONG)
+        status, got, _ = await ask(app, "/tokenize", {"prompt": PLAIN[3]})
+        assert got["tokens"] == tokenizer.encode(PLAIN[3]).tolist()
+
+    asyncio.run(work())
+
+
+def test_it_says_when_none_answers(models: Models, pair: tuple[Appliance, Appliance]) -> None:
+    async def work() -> None:
+        attach(models, hosts(pair), 16)
+        app = App(models)
+        assert (await ask(app, "/ready"))[0] == 200
+        for one in pair:
+            one.reply = lambda req, text, one=one: one.fail(req, Reason.SHARE)
+        status, got, headers = await ask(app, "/tokenize", {"prompt": "a"})
+        assert (status, got["error"]["code"], headers[b"retry-after"]) == (429, 429, b"1")
+        for one in pair:
+            one.stop()  # its port is closed
+        status, got, headers = await ask(app, "/tokenize", {"prompt": "a"})
+        assert (status, headers[b"retry-after"]) == (503, b"1")
+        assert "no appliance answers" in got["error"]["message"]
+        assert (await ask(app, "/ready"))[0] == 503
+        assert (await ask(app, "/health"))[0] == 200
+
+    asyncio.run(work())
+
+
+def test_another_vocabulary_is_refused_by_both_names(
+    models: Models, pair: tuple[Appliance, Appliance]
+) -> None:
+    wanted = f"{models.first.tokenizer.checksum:08x}"
+    pair[1].vocab = 0x12345678
+    says = f"{pair[1].port}: its vocabulary is 12345678, that of --model one is {wanted}"
+    with pytest.raises(ValueError, match=says):
+        attach(models, hosts(pair), 16)
+
+
+def test_the_command_serves_by_appliances(
+    path: Path, pair: tuple[Appliance, Appliance], tmp_path: Path
+) -> None:
+    """With the event loop that it runs in, while one of two does not answer."""
+    at = tmp_path / "socket"
+    command = [sys.executable, "-m", "dpdk_tokd.gateway.cli", "--model", f"one={path}"]
+    command += ["--uds", str(at), "--appliance", hosts(pair)]
+    pair[0].answering = False
+    want = Tokenizer.load(path).encode
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as gateway:
+        try:
+            until = time.monotonic() + 60
+            while not at.exists() and gateway.poll() is None and time.monotonic() < until:
+                time.sleep(0.05)
+            client = http.client.HTTPConnection("localhost")
+            client.sock = socket.socket(socket.AF_UNIX)
+            client.sock.connect(str(at))
+            for i in range(20):
+                body = json.dumps({"prompt": f"text {i}"})
+                client.request("POST", "/tokenize", body, {"Content-Type": "application/json"})
+                assert json.load(client.getresponse())["tokens"] == want(f"text {i}").tolist()
+        finally:
+            gateway.send_signal(signal.SIGTERM)
+            _, log = gateway.communicate(timeout=60)
+    assert f"127.0.0.1:{pair[0].port}: no progress" in log and "Traceback" not in log, log
+    assert pair[1].data >= 20

@@ -40,6 +40,7 @@ SMALL = {
     "tokd-client": "{build}/app/tokd-client",
     "tokd-diag": "{repository}/tools/tokd-diag",
     "tokd-exporter": "{repository}/tools/tokd-exporter",
+    "tokd-gateway": "{repository}/build/venv/bin/tokd-gateway",
     "tokd-gpu": "{build}/app/tokd-gpu",
     "tokd-tail": "{build}/app/tokd-tail",
     "tokd-top": "{repository}/tools/tokd-top",
@@ -105,7 +106,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
 def completions(build: Path, *words: str | Path) -> list[str]:
     """What bash offers for the last of `words`."""
     name = Path(words[0]).name
-    script = build / "doc" / ("tokd-diag" if name in ("tokd-exporter", "tokd-top") else name)
+    script = build / "doc" / ("tokd-diag" if name in ("tokd-exporter", "tokd-gateway", "tokd-top") else name)
     shown = output("bash", "--norc", "-c", COMPLETE, "bash", script, *words)
     return [line for line in shown.splitlines() if line]
 

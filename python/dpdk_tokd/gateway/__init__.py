@@ -2,6 +2,7 @@
 """tokd-gateway: the tokenizer of serving stacks, behind the HTTP shapes that they speak.
 
     cli.py          options, and the server (uvicorn) that runs the application
+    protocol.py     short requests, around ASGI
     app.py          the application (raw ASGI): routes, limits, keys, request ids, errors
     metrics.py      /metrics
     models.py       which models are served, how long their contexts are, limits of a request

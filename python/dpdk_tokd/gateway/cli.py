@@ -28,6 +28,7 @@ except ImportError as missing:
 
 from .app import App, Limits
 from .models import BATCH_MAX, TOKENS_MAX, Model, Models
+from .protocol import Protocol
 
 DRAIN_S = 30
 
@@ -160,7 +161,7 @@ def main(arguments: list[str] | None = None) -> int:
             port=options.port,
             uds=options.uds,
             loop="uvloop",
-            http="httptools",
+            http=Protocol,
             ws="none",
             lifespan="off",
             interface="asgi3",

@@ -33,6 +33,7 @@ from uvicorn.server import ServerState
 COMMAND = [sys.executable, "-m", "dpdk_tokd.gateway.cli"]
 REQUESTS = int(os.environ.get("TESTS_REQUESTS", "640"))
 CLIENTS = 64
+BAD = 4  # clients of each kind
 BODY_MAX = 256 << 10
 FLAT = len(os.sched_getaffinity(0)) * (16 << 20)  # caches of each thread: it may grow so far
 
@@ -305,7 +306,8 @@ class Crowd:
         others = (self.slow, self.hang_up, self.malformed, self.oversize)
         async with asyncio.TaskGroup() as bad:
             for how, once in zip(self.bad, others, strict=True):
-                bad.create_task(self._misbehave(how, once))
+                for _ in range(BAD):
+                    bad.create_task(self._misbehave(how, once))
             try:
                 async with asyncio.TaskGroup() as good:
                     for i in range(CLIENTS):

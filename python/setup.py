@@ -71,6 +71,11 @@ def version() -> str:
 
 setup(
     version=version(),
+    data_files=[
+        ("lib/systemd/system", ["tokd-gateway.service"]),
+        ("share/dpdk-tokd/default", ["tokd-gateway.default"]),
+        ("share/man/man1", ["tokd-gateway.1"]),
+    ],
     ext_modules=[
         extension(
             "libtok vocab encode encode_batch encode_long spans stream decode options batch encoder pool "

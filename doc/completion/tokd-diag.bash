@@ -4,7 +4,7 @@
 _tokd_small() {
 	local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} words
 	case $before in
-	--socket | --root)
+	= | --socket | --root | --uds | --ssl-certfile | --ssl-keyfile)
 		compopt -o filenames 2>/dev/null
 		mapfile -t COMPREPLY < <(compgen -f -- "$current")
 		return
@@ -17,7 +17,7 @@ _tokd_small() {
 		mapfile -t COMPREPLY < <(compgen -W 'producer agent' -- "$current")
 		return
 		;;
-	--ring | --region | --timeout | --file-prefix | --interval | --listen)
+	--ring | --region | --timeout | --file-prefix | --interval | --listen | --model | --host | --port | --max-* | --api-key)
 		COMPREPLY=()
 		return
 		;;
@@ -30,4 +30,4 @@ _tokd_small() {
 	fi
 }
 
-complete -F _tokd_small tokd-diag tokd-exporter tokd-top
+complete -F _tokd_small tokd-diag tokd-exporter tokd-gateway tokd-top

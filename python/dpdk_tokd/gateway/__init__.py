@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """tokd-gateway: the tokenizer of serving stacks, behind the HTTP shapes that they speak.
 
-    cli.py        options, and the server (uvicorn) that runs the application
-    app.py        the application (raw ASGI): routes, limits, keys, request ids, errors
-    models.py     which models are served, and how long their contexts are
-    errors.py     what is wrong with a request, as JSON
-    appliances.py appliances behind the gateway, if there are any
-    tokenize.py   /tokenize, /detokenize
+    cli.py          options, and the server (uvicorn) that runs the application
+    protocol.py     short requests, around ASGI
+    app.py          the application (raw ASGI): routes, limits, keys, request ids, errors
+    metrics.py      /metrics
+    models.py       which models are served, how long their contexts are, limits of a request
+    errors.py       what is wrong with a request, as JSON
+    body.py         a request's body as one of the shapes
+    appliances.py   appliances behind the gateway, if there are any
+    tokenize.py     /tokenize, /detokenize
+    tei.py          /tokenize of `inputs`, /decode, /info
+    block_keys.py   block keys in answers
 
 An endpoint is a function of the models and the request's body, which returns the answer's body; it
-knows nothing of HTTP. Shapes are those of vLLM 0.32.0.
+knows nothing of HTTP. Shapes are those of vLLM 0.32.0, and of text-embeddings-inference (TEI).
 """

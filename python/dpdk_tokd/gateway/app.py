@@ -5,18 +5,22 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import itertools
 import logging
+import os
+import re
 import time
-import uuid
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from .. import __version__
-from .errors import Refused, bad_request
+from . import metrics, tei
+from .errors import Refused, as_tei, bad_request
 from .models import Models
 from .tokenize import detokenize, tokenize
 
@@ -24,9 +28,14 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
+Work = Callable[[Models, bytes], bytes]
 
 THREAD_BYTES = 32 << 10  # a longer body is worked on in a thread: others do not wait for it
-REQUEST_ID_MAX = 128  # bytes of a client's own
+BODIES = 16  # of the longest kind: memory of all that are in progress
+BODY_S = 30.0  # a client has to send its body
+REQUEST_ID = re.compile(rb"[!-~]{1,128}")  # a client's own, as it may stand in a log
+JSON = b"application/json"
+HUNG_UP = 499  # in metrics and log, as nginx has it
 
 log = logging.getLogger("tokd-gateway")
 
@@ -37,6 +46,24 @@ class Limits:
 
     body: int = 16 << 20
     requests: int = 1024
+
+
+@dataclass(slots=True)
+class Request:
+    """begun: by time.perf_counter. arrived: bytes of its body."""
+
+    name: bytes
+    method: str
+    path: str
+    headers: Mapping[bytes, bytes]
+    begun: float
+    arrived: int = 0
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: Headers
+    body: bytes
 
 
 def _models(models: Models, started: int) -> bytes:
@@ -56,58 +83,90 @@ def _models(models: Models, started: int) -> bytes:
     return msgspec.json.encode({"object": "list", "data": cards})
 
 
+def _busy(why: str) -> Refused:
+    return Refused(
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        f"{why}: send it again",
+        headers=((b"retry-after", b"1"),),
+    )
+
+
+def too_slow() -> Refused:
+    return Refused(HTTPStatus.REQUEST_TIMEOUT, f"the request has not arrived within {BODY_S:g} s")
+
+
 class App:
     """The ASGI application. keys: any of them is accepted; none: everybody is."""
 
     def __init__(
-        self, models: Models, limits: Limits | None = None, keys: tuple[str, ...] = ()
+        self,
+        models: Models,
+        limits: Limits | None = None,
+        keys: tuple[str, ...] = (),
+        log_requests: bool = False,
     ) -> None:
         self.models = models
         self.limits = limits or Limits()
         self.keys = tuple(key.encode() for key in keys)
+        self.log_requests = log_requests
         self.in_progress = 0
+        self.bytes_held = 0  # of bodies in progress
+        # A thread more than there are CPUs would be no faster, and has caches of its own.
+        self._threads = ThreadPoolExecutor(len(os.sched_getaffinity(0)))
+        self.metrics = metrics.Metrics(models, lambda: self.in_progress)
+        self._start = os.urandom(8).hex().encode()
+        self._numbers = itertools.count()
         listed = _models(models, int(time.time()))
         version = msgspec.json.encode({"version": __version__})
         self.fixed: dict[str, bytes] = {
             "/health": b"",
+            "/info": tei.info(models, self.limits.requests),
+            "/metrics": b"",  # made when it is asked for
             "/ping": b"",
             "/ready": b"",
             "/v1/models": listed,
             "/version": version,
         }
-        self.work: dict[str, Callable[[Models, bytes], bytes | Awaitable[bytes]]] = {
+        self.work: dict[str, Work] = {
+            "/decode": tei.decode,
             "/detokenize": detokenize,
             "/tokenize": tokenize,
         }
+        self.tei = frozenset(("/decode", "/info"))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        request = dict(scope["headers"])
-        name = request.get(b"x-request-id", b"")[:REQUEST_ID_MAX] or uuid.uuid4().hex.encode()
-        status = HTTPStatus.OK
-        more: tuple[tuple[bytes, bytes], ...] = ()
+        request = self.begun(scope["method"], scope["path"], dict(scope["headers"]))
         try:
-            body = await self._answer(scope, request, receive)
-        except Refused as refused:
-            status, more, body = refused.status, refused.headers, refused.body
+            work = self._admitted(request)
+            if work is not None:
+                body = await self._worked(request, work, receive)
+            elif request.path == "/metrics":
+                body = self.metrics.page()
+            else:
+                body = self.fixed[request.path]
         except _HungUp:
+            self.hung_up(request)
             return
-        except Exception:
-            log.exception("request %s: %s", name.decode("latin-1"), scope["path"])
-            failed = Refused(HTTPStatus.INTERNAL_SERVER_ERROR, "an error of the gateway: its log")
-            status, body = failed.status, failed.body
-        headers: Headers = [
-            (b"content-type", b"application/json"),
-            (b"content-length", b"%d" % len(body)),
-            (b"x-request-id", name),
-            *more,
-        ]
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+        except Exception as error:
+            answer = self.refused(request, error)
+        else:
+            answer = self._answered(request, body)
+        start = {"type": "http.response.start", "status": answer.status, "headers": answer.headers}
+        await send(start)
+        await send({"type": "http.response.body", "body": answer.body})
 
-    async def _answer(self, scope: Scope, headers: dict[bytes, bytes], receive: Receive) -> bytes:
-        path, method = scope["path"], scope["method"]
+    def begun(self, method: str, path: str, headers: Mapping[bytes, bytes]) -> Request:
+        """Its name is the client's own, or one like no other."""
+        name = headers.get(b"x-request-id")
+        if name is None or not REQUEST_ID.fullmatch(name):
+            name = b"%b%016x" % (self._start, next(self._numbers))
+        return Request(name, method, path, headers, time.perf_counter())
+
+    def _admitted(self, request: Request) -> Work | None:
+        """What its body is given to; None: the path is fixed. Refused: neither."""
+        path, method = request.path, request.method
         work = self.work.get(path)
         if work is None and path not in self.fixed:
             raise Refused(HTTPStatus.NOT_FOUND, "Not Found")
@@ -118,31 +177,59 @@ class App:
                 "Method Not Allowed",
                 headers=((b"allow", wanted.encode()),),
             )
-        if self.keys and (work is not None or path == "/v1/models"):
-            self._check_key(headers.get(b"authorization", b""))
-        if path == "/ready":
-            await self.models.check()
+        if self.keys and (work is not None or path in ("/info", "/v1/models")):
+            self._check_key(request.headers.get(b"authorization", b""))
         if work is None:
-            return self.fixed[path]
-        media = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
-        if media != b"application/json":
+            return None
+        media = request.headers.get(b"content-type", b"")
+        if media != JSON and media.partition(b";")[0].strip().lower() != JSON:
             raise bad_request("Unsupported Media Type: Only 'application/json' is allowed")
+        return work
+
+    async def _worked(self, request: Request, work: Work, receive: Receive) -> bytes:
         if self.in_progress >= self.limits.requests:
-            raise Refused(
-                HTTPStatus.SERVICE_UNAVAILABLE,
-                f"{self.in_progress} requests are in progress: send it again",
-                headers=((b"retry-after", b"1"),),
-            )
+            raise _busy(f"{self.in_progress} requests are in progress")
         self.in_progress += 1
         try:
-            body = await self._body(headers, receive)
+            try:
+                async with asyncio.timeout(BODY_S):
+                    body = await self._body(request, receive)
+            except TimeoutError:
+                raise too_slow() from None
             if len(body) > THREAD_BYTES:
-                made = await asyncio.to_thread(work, self.models, body)
-            else:
-                made = work(self.models, body)
-            return made if isinstance(made, bytes) else await made
+                loop = asyncio.get_running_loop()
+                return await loop.run_in_executor(self._threads, work, self.models, body)
+            return work(self.models, body)
         finally:
             self.in_progress -= 1
+            self.bytes_held -= request.arrived
+
+    async def _body(self, request: Request, receive: Receive) -> bytes:
+        length = request.headers.get(b"content-length", b"0")
+        if length.isdigit() and len(length) < 20:
+            self._check_size(int(length))
+        parts, more = [], True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise _HungUp
+            part = message.get("body", b"")
+            parts.append(part)
+            request.arrived += len(part)
+            self.bytes_held += len(part)
+            self._check_size(request.arrived)
+            if self.bytes_held > self.limits.body * BODIES:
+                raise _busy(f"bodies of {self.bytes_held} bytes are in progress")
+            more = message.get("more_body", False)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _check_size(self, size: int) -> None:
+        most = self.limits.body
+        if size > most:
+            raise Refused(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                f"the body has more than {most} bytes: shorten it, or raise --max-body",
+            )
 
     def _check_key(self, authorization: bytes) -> None:
         kind, _, given = authorization.partition(b" ")
@@ -150,26 +237,66 @@ class App:
         if kind.lower() != b"bearer" or not any(right):
             raise Refused(HTTPStatus.UNAUTHORIZED, "Unauthorized")
 
-    async def _body(self, headers: dict[bytes, bytes], receive: Receive) -> bytes:
-        most = self.limits.body
-        length = headers.get(b"content-length", b"0")
-        parts, have = [], 0
-        if length.isdigit() and len(length) < 20:
-            have = int(length)
-        while have <= most:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise _HungUp
-            parts.append(message.get("body", b""))
-            have = sum(map(len, parts))
-            if not message.get("more_body", False):
-                break
-        if have > most:
-            raise Refused(
-                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-                f"the body has more than {most} bytes: shorten it, or raise --max-body",
+    def answer(self, request: Request, body: bytes) -> Answer:
+        """To a short request that has arrived whole."""
+        try:
+            work = self._admitted(request)
+            assert work is not None
+            return self._answered(request, work(self.models, body))
+        except Exception as error:
+            return self.refused(request, error)
+
+    def _answered(self, request: Request, body: bytes) -> Answer:
+        media = metrics.MEDIA if request.path == "/metrics" else JSON
+        return self._finished(request, HTTPStatus.OK, media, (), body)
+
+    def refused(self, request: Request, error: Exception) -> Answer:
+        """The answer for an exception of the others."""
+        if not isinstance(error, Refused):
+            log.error("request %s: %s", request.name.decode(), request.path, exc_info=error)
+            error = Refused(HTTPStatus.INTERNAL_SERVER_ERROR, "an error of the gateway: its log")
+        if request.path in self.tei:
+            error = as_tei(error)
+        return self._finished(request, error.status, JSON, error.headers, error.body)
+
+    def _finished(
+        self,
+        request: Request,
+        status: int,
+        media: bytes,
+        more: tuple[tuple[bytes, bytes], ...],
+        body: bytes,
+    ) -> Answer:
+        self._note(request, status, len(body))
+        headers = [
+            (b"content-type", media),
+            (b"content-length", b"%d" % len(body)),
+            (b"x-request-id", request.name),
+            *more,
+        ]
+        return Answer(status, headers, body)
+
+    def hung_up(self, request: Request) -> None:
+        self._note(request, HUNG_UP, 0)
+
+    def _note(self, request: Request, status: int, size: int) -> None:
+        """In the metrics, and where it is asked for in the log."""
+        seconds = time.perf_counter() - request.begun
+        path = request.path
+        if path not in self.work and path not in self.fixed:
+            path = "other"
+        self.metrics.count(path, int(status), seconds, request.arrived, size)
+        if self.log_requests:
+            log.info(
+                "request %s: %s %s: %d, %d bytes in, %d out, %.3f ms",
+                request.name.decode(),
+                request.method,
+                path,
+                status,
+                request.arrived,
+                size,
+                seconds * 1e3,
             )
-        return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 class _HungUp(Exception):

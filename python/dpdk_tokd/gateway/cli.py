@@ -11,11 +11,14 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import signal
+import socket
 import sys
 from importlib.metadata import version
 
 try:
-    import msgspec  # noqa: F401  # without it nothing below can be imported
+    import msgspec  # noqa: F401  # without these nothing below can be imported
+    import prometheus_client  # noqa: F401
     import uvicorn
 except ImportError as missing:
     sys.exit(
@@ -24,8 +27,8 @@ except ImportError as missing:
     )
 
 from .app import App, Limits
-from .appliances import attach
-from .models import Model, Models
+from .models import BATCH_MAX, TOKENS_MAX, Model, Models
+from .protocol import Protocol
 
 DRAIN_S = 30
 
@@ -63,12 +66,6 @@ def parser() -> argparse.ArgumentParser:
     add("--port", type=int, default=8000, help="TCP port (default %(default)s)")
     add("--uds", metavar="PATH", help="listen at a unix socket instead")
     add(
-        "--appliance",
-        metavar="HOST[:PORT],...",
-        help="tokenize plain prompts there: appliances (dpdk-tokd) with the vocabularies of all "
-        "models, separated by commas",
-    )
-    add(
         "--max-model-len",
         type=_positive,
         metavar="TOKENS",
@@ -81,6 +78,20 @@ def parser() -> argparse.ArgumentParser:
         default=Limits().body,
         metavar="BYTES",
         help="of a request (default %(default)s)",
+    )
+    add(
+        "--max-tokens",
+        type=_positive,
+        default=TOKENS_MAX,
+        metavar="N",
+        help="of a request (default %(default)s)",
+    )
+    add(
+        "--max-batch",
+        type=_positive,
+        default=BATCH_MAX,
+        metavar="N",
+        help="texts of a request (default %(default)s)",
     )
     add(
         "--max-requests",
@@ -99,8 +110,34 @@ def parser() -> argparse.ArgumentParser:
     )
     add("--ssl-certfile", metavar="PEM", help="serve TLS with this certificate")
     add("--ssl-keyfile", metavar="PEM", help="and this key")
+    add("--log-requests", action="store_true", help="log a line for each request, with its id")
     add("--version", action="version", version=f"tokd-gateway {version('dpdk-tokd')}")
     return made
+
+
+class Server(uvicorn.Server):
+    """Tells systemd when it is ready, and when it ends."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        _notify(b"READY=1")
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        _notify(b"STOPPING=1")
+        await super().shutdown(sockets)
+
+
+def _notify(state: bytes) -> None:
+    address = os.environ.get("NOTIFY_SOCKET")
+    if address:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
+            notify.connect("\0" + address[1:] if address[0] == "@" else address)
+            notify.send(state)
+
+
+def _end(*_: object) -> None:
+    """SIGINT or SIGTERM, which uvicorn raises again when it has drained."""
+    sys.exit(0)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -108,30 +145,43 @@ def main(arguments: list[str] | None = None) -> int:
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level="INFO")
     keys = (*options.api_key, *filter(None, os.environ.get("TOKD_API_KEYS", "").split(",")))
     try:
-        models = Models(Model(name, path, options.max_model_len) for name, path in options.model)
-        if options.appliance:
-            attach(models, options.appliance, options.max_requests)
+        models = Models(
+            (Model(name, path, options.max_model_len) for name, path in options.model),
+            options.max_tokens,
+            options.max_batch,
+        )
     except (ValueError, OSError) as error:
         print(f"tokd-gateway: {error}", file=sys.stderr)
         return 2
-    server = uvicorn.Server(
+    limits = Limits(options.max_body, options.max_requests)
+    server = Server(
         uvicorn.Config(
-            App(models, Limits(options.max_body, options.max_requests), keys),
+            App(models, limits, keys, options.log_requests),
             host=options.host,
             port=options.port,
             uds=options.uds,
             loop="uvloop",
-            http="httptools",
+            http=Protocol,
+            ws="none",
             lifespan="off",
+            interface="asgi3",
             access_log=False,
             log_config=None,
+            proxy_headers=False,
             server_header=False,
             ssl_certfile=options.ssl_certfile,
             ssl_keyfile=options.ssl_keyfile,
             timeout_graceful_shutdown=DRAIN_S,
         )
     )
-    server.run()
+    signal.signal(signal.SIGINT, _end)
+    signal.signal(signal.SIGTERM, _end)
+    try:
+        server.run()
+    except OSError as error:  # of the unix socket, or a file of TLS
+        print(f"tokd-gateway: {error}", file=sys.stderr)
+    except SystemExit:  # uvicorn's own, or that of _end
+        pass
     return 0 if server.started else 1
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is wrong with a request, in the shape of vLLM's errors."""
+"""What is wrong with a request, in the shape of vLLM's errors or of TEI's."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ class Refused(Exception):
     ) -> None:
         super().__init__(message)
         self.status = status
+        self.message = message
         self.headers = headers
         self.body = msgspec.json.encode(
             {
@@ -39,5 +40,31 @@ class Refused(Exception):
         )
 
 
+class TeiRefused(Refused):
+    """Likewise, in TEI's shape. kind: TEI's "error_type"."""
+
+    def __init__(
+        self,
+        status: HTTPStatus,
+        message: str,
+        kind: str,
+        headers: tuple[tuple[bytes, bytes], ...] = (),
+    ) -> None:
+        super().__init__(status, message, headers=headers)
+        self.body = msgspec.json.encode({"error": message, "error_type": kind})
+
+
 def bad_request(message: str, param: str | None = None) -> Refused:
     return Refused(HTTPStatus.BAD_REQUEST, message, param=param)
+
+
+def as_tei(refused: Refused) -> TeiRefused:
+    """The same in TEI's shape; TEI says 429 where the gateway is busy."""
+    if isinstance(refused, TeiRefused):
+        return refused
+    status, kind = refused.status, "Validation"
+    if status == HTTPStatus.SERVICE_UNAVAILABLE:
+        status, kind = HTTPStatus.TOO_MANY_REQUESTS, "Overloaded"
+    elif status == HTTPStatus.INTERNAL_SERVER_ERROR:
+        kind = "Backend"
+    return TeiRefused(status, refused.message, kind, refused.headers)

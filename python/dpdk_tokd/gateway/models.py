@@ -8,15 +8,18 @@ import os
 from collections.abc import Iterable
 from functools import cached_property
 from http import HTTPStatus
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from ..tokenizer import Tokenizer
-from .errors import Refused
+from .errors import Refused, bad_request
 
 if TYPE_CHECKING:
-    from .appliances import Appliances
+    from ..hf import HFTokenizer
 
 CONTEXT_DEFAULT = 1 << 20  # tokens, where neither an option nor a file says
+TOKENS_MAX = 1 << 20  # of a request
+BATCH_MAX = 1024  # texts of a request
 
 # Names of the context's length in config.json; the least counts.
 CONTEXT = (
@@ -57,7 +60,6 @@ class Model:
 
     def __init__(self, name: str, path: str, max_model_len: int | None = None) -> None:
         self.name, self.path = name, path
-        self.appliances: Appliances | None = None  # where its prompts are tokenized, if not here
         self.tokenizer = Tokenizer.load(path)
         folder = path if os.path.isdir(path) else os.path.dirname(path)
         self.max_model_len: int = (
@@ -66,30 +68,54 @@ class Model:
             or self.tokenizer.model_max_length
             or CONTEXT_DEFAULT
         )
+        self.tokens = 0  # in all requests and answers
+        self._counting = Lock()
+        self.hf.id_to_token(0)  # its tables take up to half a second: not in a request
+
+    @cached_property
+    def hf(self) -> HFTokenizer:
+        """It neither truncates nor pads."""
+        hf = self.tokenizer.as_hf()
+        hf.no_truncation()
+        hf.no_padding()
+        return hf
 
     @cached_property
     def spellings(self) -> list[str | None]:
         """Each id's token as `transformers` spells it; None: there is no such id."""
-        hf = self.tokenizer.as_hf()
-        return [hf.id_to_token(i) for i in range(len(self.tokenizer))]
+        return [self.hf.id_to_token(i) for i in range(len(self.tokenizer))]
+
+    def check_ids(self, ids: list[int], field: str) -> None:
+        most = len(self.tokenizer)
+        for at, one in enumerate(ids):
+            if not 0 <= one < most:
+                raise bad_request(f"{field}[{at}]: {one}: expected 0 to {most - 1}", field)
+
+    def count(self, tokens: int) -> None:
+        """For the metrics, from any thread."""
+        with self._counting:
+            self.tokens += tokens
 
 
 class Models:
-    """By name; the first is meant by a request that names none."""
+    """By name; the first is meant by a request that names none.
 
-    def __init__(self, models: Iterable[Model]) -> None:
+    max_tokens, max_batch: tokens and texts of a request.
+    """
+
+    def __init__(
+        self,
+        models: Iterable[Model],
+        max_tokens: int = TOKENS_MAX,
+        max_batch: int = BATCH_MAX,
+    ) -> None:
+        self.max_tokens, self.max_batch = max_tokens, max_batch
         self.by_name: dict[str, Model] = {}
         for model in models:
             if model.name in self.by_name:
                 raise ValueError(f"--model {model.name}=…: the name is given twice")
             self.by_name[model.name] = model
         self.first = next(iter(self.by_name.values()))
-
-    async def check(self) -> None:
-        """Refused: a model's prompts cannot be tokenized now."""
-        for model in self.by_name.values():
-            if model.appliances is not None:
-                await model.appliances.check()
 
     def named(self, name: str | None) -> Model:
         if not name:
@@ -103,3 +129,11 @@ class Models:
                 param="model",
             )
         return model
+
+    def check_tokens(self, tokens: int, field: str) -> None:
+        if tokens > self.max_tokens:
+            raise bad_request(
+                f"{field}: {tokens} tokens: at most {self.max_tokens} in a request "
+                "(--max-tokens): send parts of it",
+                field,
+            )

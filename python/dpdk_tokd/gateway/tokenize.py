@@ -1,27 +1,26 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""/tokenize and /detokenize, as vLLM has them."""
+"""/tokenize and /detokenize, as vLLM has them; a /tokenize of `inputs` is TEI's."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from .._native import libtok
-from ..tokenizer.batch import Uint32Ids
-from .appliances import Appliances
-from .errors import bad_request
+from . import tei
+from .block_keys import BlockKeys, json_keys
+from .body import read
+from .errors import Refused, as_tei, bad_request
 from .models import Model, Models
-
-Shape = TypeVar("Shape", bound=Struct)
 
 
 class TokenizeRequest(Struct):
     """Either of a prompt or of a conversation; fields of one are ignored in the other."""
 
     model: str | None = None
+    inputs: msgspec.Raw | UnsetType = UNSET
     prompt: str | UnsetType = UNSET
     messages: list[dict[str, Any]] | UnsetType = UNSET
     add_special_tokens: bool | UnsetType = UNSET
@@ -31,6 +30,7 @@ class TokenizeRequest(Struct):
     chat_template: str | None = None
     chat_template_kwargs: dict[str, Any] | None = None
     tools: list[dict[str, Any]] | None = None
+    block_keys: BlockKeys | None = None
 
 
 class DetokenizeRequest(Struct):
@@ -41,19 +41,6 @@ class DetokenizeRequest(Struct):
 # What a template's own variables may not be: arguments of Tokenizer.apply_chat_template.
 ARGUMENTS = ("chat_template", "messages", "special_in_messages", "tokenize", "tools")
 OWN_TEMPLATE = "a request's own template is not accepted"
-
-
-def read(body: bytes, shape: type[Shape]) -> Shape:
-    """A request's body as one of the shapes; Refused names the field."""
-    try:
-        return msgspec.json.decode(body, type=shape, strict=False)
-    except msgspec.ValidationError as error:
-        message, at, path = str(error).partition(" - at `$.")
-        missing = "required field `"
-        field = path.rstrip("`") if at else message.partition(missing)[2].rstrip("`")
-        raise bad_request(str(error), field or None) from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise bad_request(f"the body is not JSON: {error}") from None
 
 
 def _ids_of_chat(model: Model, asked: TokenizeRequest, messages: list[dict[str, Any]]) -> Any:
@@ -81,46 +68,58 @@ def _ids_of_chat(model: Model, asked: TokenizeRequest, messages: list[dict[str, 
     return model.tokenizer.encode(text, add_special_tokens=asked.add_special_tokens is True)
 
 
-def tokenize(models: Models, body: bytes) -> bytes | Awaitable[bytes]:
-    asked = read(body, TokenizeRequest)
-    model = models.named(asked.model)
+class _Which(Struct):
+    inputs: msgspec.Raw | UnsetType = UNSET
+    prompt: msgspec.Raw | UnsetType = UNSET
+    messages: msgspec.Raw | UnsetType = UNSET
+
+    @property
+    def tei(self) -> bool:
+        return self.inputs is not UNSET and self.prompt is UNSET and self.messages is UNSET
+
+
+def tokenize(models: Models, body: bytes) -> bytes:
+    try:
+        asked = read(body, TokenizeRequest)
+    except Refused as refused:
+        raise as_tei(refused) if read(body, _Which).tei else refused from None
+    if asked.inputs is not UNSET:
+        if asked.prompt is not UNSET or asked.messages is not UNSET:
+            raise bad_request("give `inputs`, `prompt` or `messages`, not several of them")
+        try:
+            return tei.tokenize(models, body)
+        except Refused as refused:
+            raise as_tei(refused) from None
     if (asked.prompt is UNSET) == (asked.messages is UNSET):
-        raise bad_request("give either `prompt` or `messages`")
+        raise bad_request("give either `prompt` or `messages`, or TEI's `inputs`")
+    model = models.named(asked.model)
     if isinstance(asked.messages, list):
         ids = _ids_of_chat(model, asked, asked.messages)
     else:
         assert isinstance(asked.prompt, str)
-        special = asked.add_special_tokens is not False
-        if model.appliances is not None and model.appliances.takes(asked.prompt):
-            return _by_appliances(model.appliances, model, asked, asked.prompt, special)
-        ids = model.tokenizer.encode(asked.prompt, add_special_tokens=special)
-    return _answer(model, asked, ids)
-
-
-async def _by_appliances(
-    appliances: Appliances, model: Model, asked: TokenizeRequest, prompt: str, special: bool
-) -> bytes:
-    ids = await appliances.encode(prompt, add_special_tokens=special)
-    return _answer(model, asked, ids)
-
-
-def _answer(model: Model, asked: TokenizeRequest, ids: Uint32Ids) -> bytes:
-    spelled = b"null"
+        ids = model.tokenizer.encode(
+            asked.prompt, add_special_tokens=asked.add_special_tokens is not False
+        )
+    models.check_tokens(len(ids), "prompt" if asked.messages is UNSET else "messages")
+    model.count(len(ids))
+    spelled, keys = b"null", b""
     if asked.return_token_strs:
         spelled = msgspec.json.encode([model.spellings[i] for i in ids.tolist()])
-    return b'{"count":%d,"max_model_len":%d,"tokens":%b,"token_strs":%b}' % (
+    if asked.block_keys is not None:
+        keys = b',"block_keys":' + json_keys(asked.block_keys, model, ids)
+    return b'{"count":%d,"max_model_len":%d,"tokens":%b,"token_strs":%b%b}' % (
         len(ids),
         model.max_model_len,
         libtok.json_ids(ids),
         spelled,
+        keys,
     )
 
 
 def detokenize(models: Models, body: bytes) -> bytes:
     asked = read(body, DetokenizeRequest)
     model = models.named(asked.model)
-    most = len(model.tokenizer)
-    for at, one in enumerate(asked.tokens):
-        if not 0 <= one < most:
-            raise bad_request(f"tokens[{at}]: {one}: expected 0 to {most - 1}", "tokens")
+    models.check_tokens(len(asked.tokens), "tokens")
+    model.check_ids(asked.tokens, "tokens")
+    model.count(len(asked.tokens))
     return msgspec.json.encode({"prompt": model.tokenizer.decode(asked.tokens)})

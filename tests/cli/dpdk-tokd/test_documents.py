@@ -40,6 +40,7 @@ SMALL = {
     "tokd-client": "{build}/app/tokd-client",
     "tokd-diag": "{repository}/tools/tokd-diag",
     "tokd-exporter": "{repository}/tools/tokd-exporter",
+    "tokd-gateway": "{repository}/build/venv/bin/tokd-gateway",
     "tokd-gpu": "{build}/app/tokd-gpu",
     "tokd-tail": "{build}/app/tokd-tail",
     "tokd-top": "{repository}/tools/tokd-top",
@@ -93,6 +94,7 @@ def test_the_example_is_what_check_config_prints(binary: Path) -> None:
     assert (REPOSITORY / "doc/dpdk-tokd.conf").read_text() == printed
 
 
+LIKE_DIAG = ("tokd-exporter", "tokd-gateway", "tokd-top")  # they share its completion
 COMPLETE = """
 source "$1"; shift
 program=${1##*/}
@@ -105,7 +107,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
 def completions(build: Path, *words: str | Path) -> list[str]:
     """What bash offers for the last of `words`."""
     name = Path(words[0]).name
-    script = build / "doc" / ("tokd-diag" if name in ("tokd-exporter", "tokd-top") else name)
+    script = build / "doc" / ("tokd-diag" if name in LIKE_DIAG else name)
     shown = output("bash", "--norc", "-c", COMPLETE, "bash", script, *words)
     return [line for line in shown.splitlines() if line]
 
@@ -159,6 +161,9 @@ def test_completion_of_the_small_programs(build: Path, tmp_path: Path) -> None:
     assert completions(build, tail, "--socket", str(tmp_path / "tok")) == wanted
     assert completions(build, build / "app/tokd-client", "--in") == ["--in-flight"]
     assert completions(build, REPOSITORY / "tools/tokd-top", "--on") == ["--once"]
+    gateway = REPOSITORY / "build/venv/bin/tokd-gateway"
+    assert completions(build, gateway, "--max-b") == ["--max-batch", "--max-body"]
+    assert completions(build, gateway, "--model", "x", "=", str(tmp_path / "tok")) == wanted
     diag = REPOSITORY / "tools/tokd-diag"
     assert completions(build, diag, "--want", "") == ["verbs", "cuda", "shm"]
     assert completions(build, diag, "--region", "") == []

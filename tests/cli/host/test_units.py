@@ -210,3 +210,26 @@ def test_systemd_rates_what_a_unit_may_do(installed, tmp_path, unit):
     if "unrecognized option" in done.stderr:
         pytest.skip("this systemd-analyze reads units of the running system alone")
     assert done.returncode == 0, done.stdout
+
+
+def test_the_gateways_unit_starts_what_pip_installs(installed, tmp_path):
+    """The Python package brings the unit too, for those who install nothing else."""
+    venv = SOURCE / "build/venv"
+    unit = venv / "lib/systemd/system/tokd-gateway.service"
+    text = unit.read_text()
+    assert one(installed, unit.name).read_text() == text
+    assert (venv / "share/man/man1/tokd-gateway.1").is_file()
+    default = one(installed, "tokd-gateway.default").read_text()
+    assert (venv / "share/dpdk-tokd/default/tokd-gateway.default").read_text() == default
+    has = settings(installed, "tokd-gateway")
+    assert (has["Type"], has["RestartPreventExitStatus"]) == ("notify", "2")
+    assert has["ExecStart"].split()[0] == "tokd-gateway"
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is missing (package systemd)")
+    here = tmp_path / unit.name
+    here.write_text(text.replace("ExecStart=", f"ExecStart={venv}/bin/"))
+    for command in (["verify", "--man=no"], ["security", "--offline=yes", "--threshold=20"]):
+        done = subprocess.run(
+            ["systemd-analyze", *command, here], capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stderr) == (0, ""), done.stdout

@@ -4,15 +4,11 @@
 from __future__ import annotations
 
 import asyncio
-import http.client
 import json
 import re
 import shutil
-import signal
-import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +16,10 @@ import dpdk_tokd
 import pytest
 
 pytest.importorskip("msgspec", reason="pip install 'dpdk-tokd[gateway]'")
+pytest.importorskip("prometheus_client", reason="pip install 'dpdk-tokd[gateway]'")
 from dpdk_tokd.gateway.app import App, Limits
 from dpdk_tokd.gateway.models import Model, Models
+from prometheus_client.parser import text_string_to_metric_families
 
 TEXT = "The quick brown fox\n\tjumps 😀"
 TEMPLATE = "{% for m in messages %}{{ m.role }}: {{ m.content }}{{ eos_token }}{% endfor %}"
@@ -90,7 +88,7 @@ def ask(
 
 @pytest.fixture
 def app(model: Model) -> App:
-    return App(Models([model]))
+    return App(Models([model], max_tokens=200))
 
 
 def test_a_prompt_becomes_ids_and_ids_text(app: App, model: Model) -> None:
@@ -102,8 +100,10 @@ def test_a_prompt_becomes_ids_and_ids_text(app: App, model: Model) -> None:
     assert answer.json()["token_strs"][:3] == ["The", "Ġquick", "Ġbrown"]
     assert ask(app, "/detokenize", {"tokens": ids}).json() == {"prompt": TEXT}
     assert ask(app, "/tokenize", {"prompt": ""}).json()["tokens"] == []
-    long = TEXT * 5000
-    assert ask(app, "/tokenize", {"prompt": long}).json()["tokens"] == ids * 5000
+    long = " " * 40_000 + TEXT  # which a thread works on
+    want = model.tokenizer.encode(long).tolist()
+    whole = App(Models([model]))
+    assert ask(whole, "/tokenize", {"prompt": long}).json()["tokens"] == want
 
 
 def test_a_conversation_is_rendered(app: App, model: Model) -> None:
@@ -131,6 +131,8 @@ def test_a_conversation_is_rendered(app: App, model: Model) -> None:
         ("/tokenize", {}, 400, "either `prompt` or `messages`", None),
         ("/tokenize", {"prompt": "a", "messages": []}, 400, "either", None),
         ("/tokenize", {"prompt": ["a"]}, 400, "got `array`", "prompt"),
+        ("/tokenize", {"prompt": "a " * 200}, 400, "prompt: 201 tokens: at most 200", "prompt"),
+        ("/detokenize", {"tokens": [1] * 201}, 400, "tokens: 201 tokens: at most 200", "tokens"),
         ("/tokenize", {"prompt": "a", "model": "x"}, 404, "`x` does not exist.*gpt2", "model"),
         ("/detokenize", {}, 400, "tokens", "tokens"),
         (
@@ -163,7 +165,11 @@ def test_methods_types_and_sizes(model: Model) -> None:
     assert ask(app, "/tokenize", {"prompt": "a"}, content_length="101").status == 413
     app.in_progress = app.limits.requests
     busy = ask(app, "/tokenize", {"prompt": "a"})
+    assert busy.error()[0] == 503 and busy.headers[b"retry-after"] == b"1"
+    app.in_progress, app.bytes_held = 0, 1600
+    busy = ask(app, "/tokenize", {"prompt": "a"})
     assert busy.status == 503 and busy.headers[b"retry-after"] == b"1"
+    assert (app.in_progress, app.bytes_held) == (0, 1600)
 
 
 def test_a_key_is_asked_for(model: Model) -> None:
@@ -184,7 +190,74 @@ def test_who_it_is_and_how_it_is(app: App, folder: Path) -> None:
         answer = ask(app, path)
         assert (answer.status, answer.body) == (200, b"")
     assert ask(app, "/health", x_request_id="mine").headers[b"x-request-id"] == b"mine"
-    assert len(ask(app, "/health").headers[b"x-request-id"]) == 32
+    for unfit in ("", "two words", "x" * 129, "é"):
+        named = ask(app, "/health", x_request_id=unfit).headers[b"x-request-id"]
+        assert re.fullmatch(rb"[0-9a-f]{32}", named)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "more"),
+    [("llm-d", {}), ("llm-d", {"model": "x", "block_size": 2}), ("vllm-sha256-cbor", {}),
+     ("vllm-xxhash-cbor", {"seed": "0", "cache_salt": "s", "block_size": 4})],
+)  # fmt: skip
+def test_block_keys_are_given_on_request(
+    app: App, model: Model, scheme: Any, more: dict[str, Any]
+) -> None:
+    prompt = TEXT * 5
+    ids = model.tokenizer.encode(prompt)
+    keys = model.tokenizer.block_keys(ids, scheme, **{"model": "gpt2"} | more)
+    want = [f"{key:016x}" if scheme == "llm-d" else bytes(key).hex() for key in keys]
+    asked = {"prompt": prompt, "block_keys": {"scheme": scheme} | more}
+    answer = ask(app, "/tokenize", asked).json()
+    assert answer["tokens"] == ids.tolist() and answer["block_keys"] == want and len(want) > 1
+    assert ask(app, "/tokenize", asked | {"prompt": "a"}).json()["block_keys"] == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({}, "scheme"),
+        ({"scheme": "x"}, "Invalid enum value 'x'"),
+        ({"scheme": "llm-d", "lora": 1}, "unknown field `lora`"),
+        ({"scheme": "llm-d", "block_size": 0}, "block_keys: block_size: 0"),
+        ({"scheme": "vllm-xxhash-cbor"}, "block_keys: .*seed"),
+    ],
+)
+def test_wrong_block_keys_are_named(app: App, asked: object, message: str) -> None:
+    error = ask(app, "/tokenize", {"prompt": "a", "block_keys": asked}).error()
+    assert error[0] == 400 and re.search(message, error[1]), error
+
+
+def test_metrics_are_those_of_the_requests(app: App) -> None:
+    body = {"prompt": "one two"}
+    ask(app, "/tokenize", body)
+    ask(app, "/tokenize", {"prompt": 1.5})
+    ask(app, "/../etc", body)
+    answer = ask(app, "/metrics")
+    assert answer.headers[b"content-type"].startswith(b"text/plain; version=")
+    families = {one.name: one for one in text_string_to_metric_families(answer.body.decode())}
+
+    def samples(name: str, suffix: str = "") -> dict[tuple[str, ...], float]:
+        found = [s for s in families[name].samples if s.name == name + suffix]
+        return {tuple(s.labels.values()): s.value for s in found}
+
+    requests = {("/tokenize", "200"): 1, ("/tokenize", "400"): 1, ("other", "404"): 1}
+    assert samples("tokd_gateway_requests", "_total") == requests
+    counts = samples("tokd_gateway_request_seconds", "_count")
+    assert counts == {("/tokenize",): 2, ("other",): 1}
+    buckets = samples("tokd_gateway_request_seconds", "_bucket")
+    assert buckets["+Inf", "/tokenize"] == 2
+    assert samples("tokd_gateway_tokens", "_total") == {("gpt2",): 2}
+    sent = len(json.dumps(body)) + len(json.dumps({"prompt": 1.5}))
+    assert samples("tokd_gateway_bytes", "_total")[("in",)] == sent
+    assert samples("tokd_gateway_requests_in_progress") == {(): 0}
+
+
+def test_metrics_are_those_of_the_document(app: App) -> None:
+    page = (Path(__file__).parents[3] / "doc/user/gateway.md").read_text()
+    families = text_string_to_metric_families(ask(app, "/metrics").body.decode())
+    ours = {one.name for one in families if one.name.startswith("tokd_")}
+    assert ours == set(re.findall(r"^\| `(tokd_gateway_\w+?)(?:_total)?[`{]", page, re.MULTILINE))
 
 
 def test_how_long_a_context_is(folder: Path, gpt2_file: Path) -> None:
@@ -201,29 +274,6 @@ def test_how_long_a_context_is(folder: Path, gpt2_file: Path) -> None:
     (folder / "config.json").write_text("[]")
     with pytest.raises(ValueError, match=r"config\.json: expected an object, got list"):
         Model("a", path)
-
-
-def test_the_command_serves_at_a_unix_socket(gpt2_file: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "dpdk_tokd.gateway.cli"]
-    path = tmp_path / "socket"
-    given = ["--model", f"gpt2={gpt2_file}", "--uds", str(path)]
-    with subprocess.Popen([*command, *given], stderr=subprocess.PIPE, text=True) as gateway:
-        try:
-            until = time.monotonic() + 60
-            while not path.exists() and gateway.poll() is None and time.monotonic() < until:
-                time.sleep(0.05)
-            client = http.client.HTTPConnection("localhost")
-            client.sock = socket.socket(socket.AF_UNIX)
-            client.sock.connect(str(path))
-            for _ in range(2):
-                client.request(
-                    "POST", "/tokenize", '{"prompt": "one"}', {"Content-Type": "application/json"}
-                )
-                assert json.load(client.getresponse())["tokens"] == [505]
-        finally:
-            gateway.send_signal(signal.SIGTERM)
-            _, log = gateway.communicate(timeout=60)
-    assert "Traceback" not in log, log
 
 
 @pytest.mark.parametrize(

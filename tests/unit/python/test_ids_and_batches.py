@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import json
+
 import dpdk_tokd
 import numpy as np
 import pytest
+from dpdk_tokd._native import libtok
 from samples import documents
 
 TYPES = ("uint32", np.uint32, np.int32, "int64", np.dtype(np.int64), np.longlong)
@@ -89,3 +92,10 @@ def test_a_number_of_numpy_is_no_text(gpt2) -> None:
         gpt2.encode(np.uint8(65))
     with pytest.raises(TypeError, match=r"^text 0: .*got uint8 with 0 dimensions"):
         gpt2.encode_batch(np.array([65, 66], np.uint8))
+
+
+def test_ids_become_an_array_of_json() -> None:
+    edges = {n for e in range(10) for n in (10**e - 1, 10**e, 37 * 10**e) if n < 2**32}
+    for ids in ([], [7], [*sorted(edges), 2**32 - 1]):
+        made = libtok.json_ids(np.array(ids, np.uint32))
+        assert made == json.dumps(ids, separators=(",", ":")).encode()

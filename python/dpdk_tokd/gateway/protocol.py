@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""uvicorn's HTTP, which answers short requests at once and closes clients that are too slow.
+
+What ASGI takes for a request (a task, an event, messages in dicts) is more than its tokens take.
+So a POST of known length to one of the application's paths goes around it. All else is uvicorn's:
+parsing, pipelines, TLS, keeping connections, and every other request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from .app import BODY_S, THREAD_BYTES, Answer, App, Request, too_slow
+
+
+class Protocol(HttpToolsProtocol):
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._gateway = cast(App, self.config.app)
+        self._short: Request | None = None  # whose body arrives
+        self._body: list[bytes] = []
+        self._limit: asyncio.TimerHandle | None = None  # of the time a request may take to arrive
+        self._draining = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._limit = self.loop.call_later(BODY_S, self._too_slow)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._unlimit()
+        request = self._taken()
+        if request is not None:
+            self._gateway.hung_up(request)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.timeout_keep_alive_task is not None or not self._idle():
+            self._unlimit()
+        elif self._limit is None:
+            self._limit = self.loop.call_later(BODY_S, self._too_slow)
+
+    def shutdown(self) -> None:
+        self._draining = True
+        if self._short is None:
+            super().shutdown()
+
+    def on_headers_complete(self) -> None:
+        headers = dict(self.headers)
+        if self._is_short(headers):
+            self._gateway.in_progress += 1
+            self._short = self._gateway.begun("POST", self.url.decode(), headers)
+        else:
+            super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        if self._short is None:
+            super().on_body(body)
+        else:
+            self._body.append(body)
+            self._short.arrived += len(body)
+
+    def on_message_complete(self) -> None:
+        request = self._taken()
+        if request is None:
+            super().on_message_complete()
+            return
+        body = b"".join(self._body)
+        self._body.clear()
+        keep = self.parser.should_keep_alive() and not self._draining
+        self._send(self._gateway.answer(request, body), keep)
+
+    def _idle(self) -> bool:
+        """uvicorn has no request in work."""
+        return self.cycle is None or self.cycle.response_complete
+
+    def _is_short(self, headers: dict[bytes, bytes]) -> bool:
+        gateway = self._gateway
+        length = headers.get(b"content-length", b"")
+        return (
+            self.parser.get_method() == b"POST"
+            and self.url.decode("latin-1") in gateway.work
+            and length.isdigit()
+            and len(length) < 10
+            and int(length) <= min(THREAD_BYTES, gateway.limits.body)
+            and gateway.in_progress < gateway.limits.requests
+            and self.parser.get_http_version() == "1.1"
+            and not self.expect_100_continue
+            and not self.parser.should_upgrade()
+            and self._idle()
+            and not self.flow.write_paused
+        )
+
+    def _taken(self) -> Request | None:
+        """The short request, which is in progress no longer."""
+        request, self._short = self._short, None
+        if request is not None:
+            self._gateway.in_progress -= 1
+        return request
+
+    def _send(self, answer: Answer, keep: bool) -> None:
+        parts = [STATUS_LINE[answer.status]]
+        for name, value in (*self.server_state.default_headers, *answer.headers):
+            parts += (name, b": ", value, b"\r\n")
+        if not keep:
+            parts.append(b"connection: close\r\n")
+        parts += (b"\r\n", answer.body)
+        self.transport.write(b"".join(parts))
+        self.server_state.total_requests += 1
+        if keep:
+            self.timeout_keep_alive_task = self.loop.call_later(
+                self.timeout_keep_alive, self.timeout_keep_alive_handler
+            )
+        else:
+            self.transport.close()
+
+    def _too_slow(self) -> None:
+        self._limit = None
+        request = self._taken()
+        if request is None:
+            self.transport.close()
+        else:
+            self._send(self._gateway.refused(request, too_slow()), keep=False)
+
+    def _unlimit(self) -> None:
+        if self._limit is not None:
+            self._limit.cancel()
+            self._limit = None

@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""tokd-gateway as a server: its HTTP, its command, and good clients beside bad ones.
+
+$TESTS_REQUESTS: of the good clients [640].
+"""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("msgspec", reason="pip install 'dpdk-tokd[gateway]'")
+uvicorn = pytest.importorskip("uvicorn", reason="pip install 'dpdk-tokd[gateway]'")
+from dpdk_tokd.gateway.app import THREAD_BYTES, App, Limits
+from dpdk_tokd.gateway.models import Model, Models
+from dpdk_tokd.gateway.protocol import Protocol
+from uvicorn.server import ServerState
+
+COMMAND = [sys.executable, "-m", "dpdk_tokd.gateway.cli"]
+REQUESTS = int(os.environ.get("TESTS_REQUESTS", "640"))
+CLIENTS = 64
+BAD = 4  # clients of each kind
+BODY_MAX = 256 << 10
+FLAT = len(os.sched_getaffinity(0)) * (16 << 20)  # caches of each thread: it may grow so far
+
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+def post(body: object, path: str = "/tokenize", *headers: str) -> bytes:
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    lines = [f"POST {path} HTTP/1.1", "host: x", "content-type: application/json", *headers]
+    return "\r\n".join([*lines, f"content-length: {len(data)}", "", ""]).encode() + data
+
+
+def chunked(body: object) -> bytes:
+    head = post(b"", "/tokenize").replace(b"content-length: 0", b"transfer-encoding: chunked")
+    data = json.dumps(body).encode()
+    parts = (data[:5], data[5:], b"")
+    return head + b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in parts)
+
+
+async def answer_of(reader: asyncio.StreamReader) -> tuple[int, dict[str, str], bytes]:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+    headers = dict(line.lower().split(": ", 1) for line in head[1:] if line)
+    return (
+        int(head[0].split()[1]),
+        headers,
+        await reader.readexactly(int(headers["content-length"])),
+    )
+
+
+@pytest.fixture
+def app(gpt2_file: Path) -> App:
+    return App(Models([Model("gpt2", str(gpt2_file))]), Limits(body=BODY_MAX))
+
+
+@asynccontextmanager
+async def serving(app: App, path: Path) -> AsyncIterator[Callable[[], Any]]:
+    """A function that connects."""
+    config = uvicorn.Config(app, proxy_headers=False, interface="asgi3", lifespan="off", ws="none")
+    loop, state = asyncio.get_running_loop(), ServerState()
+    server = await loop.create_unix_server(lambda: Protocol(config, state, {}), str(path))
+    async with server:
+        yield lambda: asyncio.open_unix_connection(str(path))
+
+
+def test_requests_in_a_pipeline_are_answered_in_their_order(app: App, tmp_path: Path) -> None:
+    """Short ones go around ASGI; those in chunks, long ones and other paths do not."""
+    long = "one " * THREAD_BYTES
+    requests = [
+        post({"prompt": "one"}),
+        chunked({"prompt": "one two"}),
+        post({"prompt": long}),
+        post({"prompt": "one two three"}, "/tokenize", "x-request-id: mine"),
+        b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n",
+        post({"tokens": [505]}, "/detokenize"),
+        post(b"{", "/tokenize", "connection: close"),
+    ]
+
+    async def run() -> None:
+        async with serving(app, tmp_path / "socket") as connect:
+            reader, writer = await connect()
+            writer.write(b"".join(requests))
+            answers = [await answer_of(reader) for _ in requests]
+            assert await reader.read() == b""  # closed, as was asked for
+            writer.close()
+        counts = [json.loads(body).get("count") for _, _, body in answers if body]
+        assert counts == [1, 2, THREAD_BYTES + 1, 3, None, None]
+        assert [status for status, _, _ in answers] == [200] * 6 + [400]
+        assert answers[3][1]["x-request-id"] == "mine"
+        assert len({headers["x-request-id"] for _, headers, _ in answers}) == len(requests)
+
+    asyncio.run(run())
+    assert (app.in_progress, app.bytes_held) == (0, 0)
+
+
+def test_too_slow_clients_are_closed(app: App, tmp_path: Path, monkeypatch: Any) -> None:
+    for module in ("app", "protocol"):
+        monkeypatch.setattr(f"dpdk_tokd.gateway.{module}.BODY_S", 0.05)
+    late = [
+        (b"", None),
+        (b"POST /tok", None),
+        (post({"prompt": "one"})[:-1], 408),
+        (chunked({"prompt": "one"})[:-5], 408),
+    ]
+
+    async def run() -> None:
+        async with serving(app, tmp_path / "socket") as connect:
+            for sent, status in late:
+                reader, writer = await connect()
+                writer.write(sent)
+                if status is not None:
+                    assert (await answer_of(reader))[0] == status
+                assert await reader.read() == b""
+                writer.close()
+
+    asyncio.run(run())
+    assert (app.in_progress, app.bytes_held) == (0, 0)
+
+
+def test_who_hangs_up_is_counted(app: App, tmp_path: Path) -> None:
+    counted = 'tokd_gateway_requests_total{path="/tokenize",status="499"} 2.0'
+
+    async def run() -> None:
+        async with serving(app, tmp_path / "socket") as connect:
+            for sent in (post({"prompt": "one"}), chunked({"prompt": "one"})):
+                _, writer = await connect()
+                writer.write(sent[:-5])
+                await writer.drain()
+                writer.close()
+            until = time.monotonic() + 60
+            while counted not in app.metrics.page().decode():
+                assert time.monotonic() < until
+                await asyncio.sleep(0.01)  # there is no event to wait for
+
+    asyncio.run(run())
+    assert (app.in_progress, app.bytes_held) == (0, 0)
+
+
+class Gateway:
+    """A running tokd-gateway at a unix socket."""
+
+    def __init__(self, path: Path, process: subprocess.Popen[str], log: Path) -> None:
+        self.path, self.process, self._log = str(path), process, log
+
+    def connect(self) -> socket.socket:
+        client = socket.socket(socket.AF_UNIX)
+        client.settimeout(60)
+        client.connect(self.path)
+        return client
+
+    def log(self) -> str:
+        return self._log.read_text()
+
+    def metrics(self) -> str:
+        with self.connect() as client:
+            client.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+            return client.makefile().read()
+
+    def wait_for(self, condition: Callable[[], object]) -> None:
+        until = time.monotonic() + 60
+        while not condition():
+            assert self.process.poll() is None and time.monotonic() < until, self.log()
+            time.sleep(0.02)
+
+    def resident(self) -> int:
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(re.findall(r"VmRSS:\s+(\d+) kB", status)[0]) << 10
+
+
+@contextmanager
+def running(folder: Path, vocab: Path, *options: str, **env: str) -> Iterator[Gateway]:
+    path, log = folder / "gateway.sock", folder / "gateway.log"
+    given = ["--model", f"gpt2={vocab}", "--uds", str(path), *options]
+    with (
+        log.open("w") as err,
+        subprocess.Popen(
+            [*COMMAND, *given], stderr=err, text=True, env=os.environ | env
+        ) as process,
+    ):
+        gateway = Gateway(path, process, log)
+        try:
+            gateway.wait_for(path.exists)
+            yield gateway
+        finally:
+            process.kill()
+
+
+def answer_to(client: socket.socket) -> tuple[int, Any]:
+    answer = http.client.HTTPResponse(client)
+    answer.begin()
+    return answer.status, json.loads(answer.read())
+
+
+@pytest.mark.parametrize("split", [post, chunked], ids=["short", "chunked"])
+def test_sigterm_lets_requests_end(
+    gpt2_file: Path, tmp_path: Path, split: Callable[[object], bytes]
+) -> None:
+    told = tmp_path / "notify"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
+        notify.bind(str(told))
+        notify.settimeout(60)
+        with running(tmp_path, gpt2_file, "--log-requests", NOTIFY_SOCKET=str(told)) as gateway:
+            assert notify.recv(100) == b"READY=1"
+            request = split({"prompt": "one"}).replace(b"host: x", b"x-request-id: mine")
+            with gateway.connect() as idle, gateway.connect() as client:
+                idle.sendall(post({"prompt": "one"}))
+                assert answer_to(idle)[1]["tokens"] == [505]
+                client.sendall(request[:-7])
+                idle.sendall(post({"prompt": "one"}))  # by its answer, the gateway has the above
+                assert answer_to(idle)[0] == 200
+                gateway.process.send_signal(signal.SIGTERM)
+                assert notify.recv(100) == b"STOPPING=1"
+                assert idle.recv(1) == b""
+                client.sendall(request[-7:])
+                assert answer_to(client)[1]["tokens"] == [505]
+                assert client.recv(1) == b""
+            assert gateway.process.wait(60) == 0
+            log = gateway.log()
+    assert re.search(r"request mine: POST /tokenize: 200, \d+ bytes in, \d+ out", log), log
+    assert "Traceback" not in log
+
+
+def test_what_cannot_be_served_is_an_error(gpt2_file: Path, tmp_path: Path) -> None:
+    given = ["--model", f"x={gpt2_file}"]
+    for options in (
+        ["--uds", str(tmp_path / "no/socket")],
+        ["--ssl-certfile", str(tmp_path / "no.pem"), "--port", "0"],
+    ):
+        done = subprocess.run([*COMMAND, *given, *options], capture_output=True, text=True)
+        assert done.returncode == 1, done.stderr
+        assert re.search(r"tokd-gateway: .*No such file", done.stderr), done.stderr
+
+
+class Crowd:
+    """64 clients that ask and check, beside others that misbehave until these have done."""
+
+    def __init__(self, path: str, tok: Any) -> None:
+        self._path, self._done = path, asyncio.Event()
+        texts = ["one two", "Once upon a time. " * 30, "a b\n" * 2000, "x y z " * 10_000]
+        self._asked = [(post({"prompt": t}), tok.encode(t).tolist()) for t in texts]
+        self.bad = dict.fromkeys(("slow", "hang up", "malformed", "oversize"), 0)
+
+    def _connect(self) -> Any:
+        return asyncio.open_unix_connection(self._path)
+
+    async def good(self, first: int, count: int) -> None:
+        reader, writer = await self._connect()
+        for i in range(first, first + count):
+            request, ids = self._asked[min(i % 16 // 5, 3)]  # a long one in 16
+            writer.write(request)
+            status, _, body = await answer_of(reader)
+            assert status == 200 and json.loads(body)["tokens"] == ids
+        writer.close()
+
+    async def _misbehave(self, how: str, once: Callable[..., Any]) -> None:
+        while not self._done.is_set():
+            reader, writer = await self._connect()
+            await once(reader, writer)
+            writer.close()
+            self.bad[how] += 1
+            await asyncio.sleep(0.002)  # else the queue of connections may be full
+
+    async def slow(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        request, ids = self._asked[0]
+        for at in range(0, len(request), 9):
+            writer.write(request[at : at + 9])
+            await asyncio.sleep(0.002)
+        assert json.loads((await answer_of(reader))[2])["tokens"] == ids
+
+    async def hang_up(self, _: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        request, _ = self._asked[self.bad["hang up"] % 4]
+        writer.write(request[: len(request) // (1 + self.bad["hang up"] % 3)])
+        await writer.drain()
+
+    async def malformed(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        wrong = [
+            b"nonsense\r\n\r\n",
+            post(b'{"prompt": "one'),
+            post({"prompt": 1.5}),
+            post(b"", "/tokenize", "content-length: x"),
+            chunked({})[:-5] + b"zz\r\n",
+        ]
+        writer.write(wrong[self.bad["malformed"] % len(wrong)])
+        assert (await answer_of(reader))[0] == 400
+
+    async def oversize(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(post(b" " * (BODY_MAX + 1)))
+        assert (await answer_of(reader))[0] == 413
+
+    async def run(self, requests: int) -> None:
+        others = (self.slow, self.hang_up, self.malformed, self.oversize)
+        async with asyncio.TaskGroup() as bad:
+            for how, once in zip(self.bad, others, strict=True):
+                for _ in range(BAD):
+                    bad.create_task(self._misbehave(how, once))
+            try:
+                async with asyncio.TaskGroup() as good:
+                    for i in range(CLIENTS):
+                        good.create_task(self.good(i, requests // CLIENTS))
+            finally:
+                self._done.set()
+
+
+def test_good_clients_do_not_suffer_from_bad_ones(gpt2_file: Path, tmp_path: Path) -> None:
+    from dpdk_tokd import Tokenizer
+
+    tok = Tokenizer.load(gpt2_file)
+    with running(tmp_path, gpt2_file, "--max-body", str(BODY_MAX)) as gateway:
+        for part in (REQUESTS // 4, REQUESTS):  # the first fills caches and pools
+            before = gateway.resident()
+            crowd = Crowd(gateway.path, tok)
+            asyncio.run(asyncio.wait_for(crowd.run(part), 600))
+            assert min(crowd.bad.values()) > 0
+        assert gateway.resident() - before < FLAT
+        gateway.wait_for(lambda: "\ntokd_gateway_requests_in_progress 0.0\n" in gateway.metrics())
+        page = gateway.metrics()
+        good = re.search(r'requests_total{path="/tokenize",status="200"} (\d+)', page)
+        assert good and int(good[1]) >= REQUESTS + REQUESTS // 4
+        assert 'status="500"' not in page
+        gateway.process.send_signal(signal.SIGTERM)
+        assert gateway.process.wait(60) == 0
+        assert "Traceback" not in gateway.log()

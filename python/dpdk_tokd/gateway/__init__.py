@@ -12,7 +12,10 @@
     tokenize.py     /tokenize, /detokenize
     tei.py          /tokenize of `inputs`, /decode, /info
     block_keys.py   block keys in answers
+    embed.py        /v1/embeddings, /embed
+    batches.py      the batches that an embedding model runs
 
-An endpoint is a function of the models and the request's body, which returns the answer's body; it
-knows nothing of HTTP. Shapes are those of vLLM 0.32.0, and of text-embeddings-inference (TEI).
+An endpoint is a function of the models and the request's body, which returns the answer's body, or
+something to wait for that does; it knows nothing of HTTP. Shapes are those of vLLM 0.32.0, and of
+text-embeddings-inference (TEI).
 """

@@ -20,6 +20,7 @@ import msgspec
 
 from .. import __version__
 from . import metrics, tei
+from .embed import Embeddings
 from .errors import Refused, as_tei, bad_request
 from .models import Models
 from .tokenize import detokenize, tokenize
@@ -29,6 +30,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
 Work = Callable[[Models, bytes], bytes]
+Later = Callable[[Models, bytes], Awaitable[bytes]]
 
 THREAD_BYTES = 32 << 10  # a longer body is worked on in a thread: others do not wait for it
 BODIES = 16  # of the longest kind: memory of all that are in progress
@@ -132,7 +134,9 @@ class App:
             "/detokenize": detokenize,
             "/tokenize": tokenize,
         }
-        self.tei = frozenset(("/decode", "/info"))
+        self.embeddings = Embeddings(models)
+        self.later: dict[str, Later] = self.embeddings.work
+        self.tei = frozenset(("/decode", "/embed", "/info", "/"))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -164,10 +168,10 @@ class App:
             name = b"%b%016x" % (self._start, next(self._numbers))
         return Request(name, method, path, headers, time.perf_counter())
 
-    def _admitted(self, request: Request) -> Work | None:
+    def _admitted(self, request: Request) -> Work | Later | None:
         """What its body is given to; None: the path is fixed. Refused: neither."""
         path, method = request.path, request.method
-        work = self.work.get(path)
+        work = self.work.get(path) or self.later.get(path)
         if work is None and path not in self.fixed:
             raise Refused(HTTPStatus.NOT_FOUND, "Not Found")
         wanted = "POST" if work is not None else "GET"
@@ -186,7 +190,7 @@ class App:
             raise bad_request("Unsupported Media Type: Only 'application/json' is allowed")
         return work
 
-    async def _worked(self, request: Request, work: Work, receive: Receive) -> bytes:
+    async def _worked(self, request: Request, work: Work | Later, receive: Receive) -> bytes:
         if self.in_progress >= self.limits.requests:
             raise _busy(f"{self.in_progress} requests are in progress")
         self.in_progress += 1
@@ -196,10 +200,13 @@ class App:
                     body = await self._body(request, receive)
             except TimeoutError:
                 raise too_slow() from None
+            made: bytes | Awaitable[bytes]
             if len(body) > THREAD_BYTES:
                 loop = asyncio.get_running_loop()
-                return await loop.run_in_executor(self._threads, work, self.models, body)
-            return work(self.models, body)
+                made = await loop.run_in_executor(self._threads, work, self.models, body)
+            else:
+                made = work(self.models, body)
+            return made if isinstance(made, bytes) else await made
         finally:
             self.in_progress -= 1
             self.bytes_held -= request.arrived
@@ -240,9 +247,8 @@ class App:
     def answer(self, request: Request, body: bytes) -> Answer:
         """To a short request that has arrived whole."""
         try:
-            work = self._admitted(request)
-            assert work is not None
-            return self._answered(request, work(self.models, body))
+            self._admitted(request)
+            return self._answered(request, self.work[request.path](self.models, body))
         except Exception as error:
             return self.refused(request, error)
 
@@ -283,7 +289,7 @@ class App:
         """In the metrics, and where it is asked for in the log."""
         seconds = time.perf_counter() - request.begun
         path = request.path
-        if path not in self.work and path not in self.fixed:
+        if not any(path in paths for paths in (self.work, self.later, self.fixed)):
             path = "other"
         self.metrics.count(path, int(status), seconds, request.arrived, size)
         if self.log_requests:

@@ -61,7 +61,7 @@ class Model:
     def __init__(self, name: str, path: str, max_model_len: int | None = None) -> None:
         self.name, self.path = name, path
         self.tokenizer = Tokenizer.load(path)
-        folder = path if os.path.isdir(path) else os.path.dirname(path)
+        self.folder = folder = path if os.path.isdir(path) else os.path.dirname(path)
         self.max_model_len: int = (
             max_model_len
             or _context_of(folder)

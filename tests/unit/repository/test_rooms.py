@@ -129,7 +129,7 @@ LAYERS = {
         {"dpdk_tokd._polling"},
         {"dpdk_tokd.tokenizer"},
         {"dpdk_tokd.ring"},
-        {"dpdk_tokd.client", "dpdk_tokd.embeddings"},
+        {"dpdk_tokd.client", "dpdk_tokd.embedder", "dpdk_tokd.embeddings"},
         {"dpdk_tokd"},
         {"dpdk_tokd.fetch", "dpdk_tokd.gateway", "dpdk_tokd.ops"},
     ],

@@ -6,6 +6,11 @@
     models.py     which models are served, and how long their contexts are
     errors.py     what is wrong with a request, as JSON
     tokenize.py   /tokenize, /detokenize
+    render.py     /v1/completions/render, /v1/chat/completions/render
+    sampling.py   sampling parameters, as vLLM's engine reads them
+    content.py    messages, as chat templates take them
+    derender.py   /v1/completions/derender, /v1/chat/completions/derender
+    window.py     ids to text in pieces, with nothing kept between them
 
 An endpoint is a function of the models and the request's body, which returns the answer's body; it
 knows nothing of HTTP. Shapes are those of vLLM 0.32.0.

@@ -16,8 +16,10 @@ from typing import Any
 import msgspec
 
 from .. import __version__
+from .derender import derender_chat, derender_completion
 from .errors import Refused, bad_request
 from .models import Models
+from .render import messages_render, render_chat, render_completion, request_name, responses_render
 from .tokenize import detokenize, tokenize
 
 Scope = MutableMapping[str, Any]
@@ -78,13 +80,21 @@ class App:
         self.work: dict[str, Callable[[Models, bytes], bytes]] = {
             "/detokenize": detokenize,
             "/tokenize": tokenize,
+            "/v1/chat/completions/derender": derender_chat,
+            "/v1/chat/completions/render": render_chat,
+            "/v1/completions/derender": derender_completion,
+            "/v1/completions/render": render_completion,
+            "/v1/messages/render": messages_render,
+            "/v1/responses/render": responses_render,
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
         request = dict(scope["headers"])
-        name = request.get(b"x-request-id", b"")[:REQUEST_ID_MAX] or uuid.uuid4().hex.encode()
+        own = request.get(b"x-request-id", b"")[:REQUEST_ID_MAX]
+        request_name.set(own.decode("latin-1") or None)
+        name = own or uuid.uuid4().hex.encode()
         status = HTTPStatus.OK
         more: tuple[tuple[bytes, bytes], ...] = ()
         try:

@@ -69,6 +69,11 @@ def parser() -> argparse.ArgumentParser:
         "tokenizer_config.json, else 1048576",
     )
     add(
+        "--trust-request-chat-template",
+        action="store_true",
+        help="let requests bring chat templates of their own; for clients that are trusted",
+    )
+    add(
         "--max-body",
         type=_positive,
         default=Limits().body,
@@ -101,7 +106,12 @@ def main(arguments: list[str] | None = None) -> int:
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level="INFO")
     keys = (*options.api_key, *filter(None, os.environ.get("TOKD_API_KEYS", "").split(",")))
     try:
-        models = Models(Model(name, path, options.max_model_len) for name, path in options.model)
+        models = Models(
+            (Model(name, path, options.max_model_len) for name, path in options.model),
+            trust_request_chat_template=options.trust_request_chat_template,
+        )
+        for model in models.by_name.values():
+            model.prepare()
     except (ValueError, OSError) as error:
         print(f"tokd-gateway: {error}", file=sys.stderr)
         return 2

@@ -41,3 +41,23 @@ class Refused(Exception):
 
 def bad_request(message: str, param: str | None = None) -> Refused:
     return Refused(HTTPStatus.BAD_REQUEST, message, param=param)
+
+
+def unacceptable(message: str, param: str | None = None, value: object = None) -> Refused:
+    """What is of the right type, but not to be done; vLLM adds where and what it is."""
+    more = [f"parameter={param}"] * (param is not None) + [f"value={value}"] * (value is not None)
+    return Refused(
+        HTTPStatus.BAD_REQUEST,
+        f"{message} ({', '.join(more)})" if more else message,
+        kind="BadRequestError",
+        param=param,
+    )
+
+
+def not_implemented(what: str, param: str | None = None) -> Refused:
+    return Refused(
+        HTTPStatus.NOT_IMPLEMENTED,
+        f"{what}: the gateway does not have it",
+        kind="NotImplementedError",
+        param=param,
+    )

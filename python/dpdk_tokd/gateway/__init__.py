@@ -14,6 +14,11 @@
     block_keys.py   block keys in answers
     embed.py        /v1/embeddings, /embed
     batches.py      the batches that an embedding model runs
+    render.py       /v1/completions/render, /v1/chat/completions/render
+    sampling.py     sampling parameters, as vLLM's engine reads them
+    content.py      messages, as chat templates take them
+    derender.py     /v1/completions/derender, /v1/chat/completions/derender
+    window.py       ids to text in pieces, with nothing kept between them
 
 An endpoint is a function of the models and the request's body, which returns the answer's body, or
 something to wait for that does; it knows nothing of HTTP. Shapes are those of vLLM 0.32.0, and of

@@ -20,10 +20,12 @@ import msgspec
 
 from .. import __version__
 from . import metrics, tei
+from .derender import derender_chat, derender_completion
 from .embed import Embeddings
 from .errors import Refused, as_tei, bad_request
 from .models import Models
-from .tokenize import detokenize, tokenize
+from .render import messages_render, render_chat, render_completion, request_name, responses_render
+from .tokenize import detokenize, tokenize, tokenize_by_appliances
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -133,9 +135,18 @@ class App:
             "/decode": tei.decode,
             "/detokenize": detokenize,
             "/tokenize": tokenize,
+            "/v1/chat/completions/derender": derender_chat,
+            "/v1/chat/completions/render": render_chat,
+            "/v1/completions/derender": derender_completion,
+            "/v1/completions/render": render_completion,
+            "/v1/messages/render": messages_render,
+            "/v1/responses/render": responses_render,
         }
         self.embeddings = Embeddings(models)
         self.later: dict[str, Later] = self.embeddings.work
+        if any(model.appliances is not None for model in models.by_name.values()):
+            del self.work["/tokenize"]
+            self.later["/tokenize"] = tokenize_by_appliances
         self.tei = frozenset(("/decode", "/embed", "/info", "/"))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -146,6 +157,9 @@ class App:
             work = self._admitted(request)
             if work is not None:
                 body = await self._worked(request, work, receive)
+            elif request.path == "/ready":
+                await self.models.check()
+                body = b""
             elif request.path == "/metrics":
                 body = self.metrics.page()
             else:
@@ -203,13 +217,18 @@ class App:
             made: bytes | Awaitable[bytes]
             if len(body) > THREAD_BYTES:
                 loop = asyncio.get_running_loop()
-                made = await loop.run_in_executor(self._threads, work, self.models, body)
+                made = await loop.run_in_executor(self._threads, self._made, request, work, body)
             else:
-                made = work(self.models, body)
+                made = self._made(request, work, body)
             return made if isinstance(made, bytes) else await made
         finally:
             self.in_progress -= 1
             self.bytes_held -= request.arrived
+
+    def _made(self, request: Request, work: Work | Later, body: bytes) -> bytes | Awaitable[bytes]:
+        given = request.headers.get(b"x-request-id") == request.name
+        request_name.set(request.name.decode() if given else None)
+        return work(self.models, body)
 
     async def _body(self, request: Request, receive: Receive) -> bytes:
         length = request.headers.get(b"content-length", b"0")
@@ -248,7 +267,9 @@ class App:
         """To a short request that has arrived whole."""
         try:
             self._admitted(request)
-            return self._answered(request, self.work[request.path](self.models, body))
+            made = self._made(request, self.work[request.path], body)
+            assert isinstance(made, bytes)
+            return self._answered(request, made)
         except Exception as error:
             return self.refused(request, error)
 

@@ -27,6 +27,7 @@ except ImportError as missing:
     )
 
 from .app import App, Limits
+from .appliances import attach
 from .models import BATCH_MAX, TOKENS_MAX, Model, Models
 from .protocol import Protocol
 
@@ -66,11 +67,22 @@ def parser() -> argparse.ArgumentParser:
     add("--port", type=int, default=8000, help="TCP port (default %(default)s)")
     add("--uds", metavar="PATH", help="listen at a unix socket instead")
     add(
+        "--appliance",
+        metavar="HOST[:PORT],...",
+        help="tokenize plain prompts there: appliances (dpdk-tokd) with the vocabularies of all "
+        "models, separated by commas",
+    )
+    add(
         "--max-model-len",
         type=_positive,
         metavar="TOKENS",
         help="of each model's context; by default what its config.json says, else its "
         "tokenizer_config.json, else 1048576",
+    )
+    add(
+        "--trust-request-chat-template",
+        action="store_true",
+        help="let requests bring chat templates of their own; for clients that are trusted",
     )
     add(
         "--max-body",
@@ -149,7 +161,12 @@ def main(arguments: list[str] | None = None) -> int:
             (Model(name, path, options.max_model_len) for name, path in options.model),
             options.max_tokens,
             options.max_batch,
+            trust_request_chat_template=options.trust_request_chat_template,
         )
+        if options.appliance:
+            attach(models, options.appliance, options.max_requests)
+        for model in models.by_name.values():
+            model.prepare()
     except (ValueError, OSError) as error:
         print(f"tokd-gateway: {error}", file=sys.stderr)
         return 2

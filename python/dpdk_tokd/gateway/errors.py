@@ -68,3 +68,23 @@ def as_tei(refused: Refused) -> TeiRefused:
     elif status == HTTPStatus.INTERNAL_SERVER_ERROR:
         kind = "Backend"
     return TeiRefused(status, refused.message, kind, refused.headers)
+
+
+def unacceptable(message: str, param: str | None = None, value: object = None) -> Refused:
+    """What is of the right type, but not to be done; vLLM adds where and what it is."""
+    more = [f"parameter={param}"] * (param is not None) + [f"value={value}"] * (value is not None)
+    return Refused(
+        HTTPStatus.BAD_REQUEST,
+        f"{message} ({', '.join(more)})" if more else message,
+        kind="BadRequestError",
+        param=param,
+    )
+
+
+def not_implemented(what: str, param: str | None = None) -> Refused:
+    return Refused(
+        HTTPStatus.NOT_IMPLEMENTED,
+        f"{what}: the gateway does not have it",
+        kind="NotImplementedError",
+        param=param,
+    )

@@ -11,11 +11,16 @@ from http import HTTPStatus
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from ..hf import HFTokenizer
 from ..tokenizer import Tokenizer
-from .errors import Refused, bad_request
+from ..tokenizer.batch import ID_MAX, Ids
+from ..tokenizer.config import CONFIG, Config, config_of
+from .errors import Refused, bad_request, unacceptable
 
 if TYPE_CHECKING:
-    from ..hf import HFTokenizer
+    from .appliances import Appliances
 
 CONTEXT_DEFAULT = 1 << 20  # tokens, where neither an option nor a file says
 TOKENS_MAX = 1 << 20  # of a request
@@ -28,27 +33,63 @@ CONTEXT = (
     "max_seq_len",
     "seq_length",
     "model_max_length",
+    "max_target_positions",
     "max_sequence_length",
     "max_seq_length",
     "seq_len",
 )
 
+# Kinds of RoPE whose factor is in that length already.
+SCALED = ("llama3", "yarn", "deepseek_yarn", "deepseek_llama_scaling")
 
-def _context_of(folder: str) -> int | None:
-    """Tokens, by config.json; a multimodal model's are those of its text part."""
-    path = os.path.join(folder, "config.json")
+# What generation_config.json says of sampling; the last is vLLM's max_tokens.
+GENERATION = (
+    "repetition_penalty",
+    "presence_penalty",
+    "frequency_penalty",
+    "temperature",
+    "top_k",
+    "top_p",
+    "min_p",
+    "max_new_tokens",
+)
+
+
+def _object(folder: str, name: str) -> dict[str, Any]:
+    """Of a file; empty where there is none."""
+    path = os.path.join(folder, name)
     try:
         with open(path, encoding="utf-8") as file:
-            config: Any = json.load(file)
+            found: Any = json.load(file)
     except FileNotFoundError:
-        return None
+        return {}
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
-    if not isinstance(config, dict):
-        raise ValueError(f"{path}: expected an object, got {type(config).__name__}")
+    if not isinstance(found, dict):
+        raise ValueError(f"{path}: expected an object, got {type(found).__name__}")
+    return found
+
+
+def _context_of(folder: str) -> int | None:
+    """Tokens, by config.json, as vLLM counts them; a multimodal model's are those of its text."""
+    config = _object(folder, "config.json")
     text = config.get("text_config", config)
     found = [text[name] for name in CONTEXT if isinstance(text.get(name), int)]
-    return min(found, default=None)
+    if not found:
+        return None
+    length = min(found)
+    if isinstance(text.get("model_max_length"), int):
+        length = text["model_max_length"]
+    rope = text.get("rope_parameters") or text.get("rope_scaling") or {}
+    by_layer = bool(rope) and all(isinstance(one, dict) for one in rope.values())
+    factor: float = 1
+    for one in rope.values() if by_layer else [rope]:
+        kind = one.get("rope_type", one.get("type"))
+        if kind in ("longrope", "su"):
+            return int(text.get("original_max_position_embeddings", length))
+        if kind not in SCALED:
+            factor = one.get("factor") or factor
+    return int(length * (1 if "gemma3" in str(config.get("model_type")) else factor))
 
 
 class Model:
@@ -60,6 +101,7 @@ class Model:
 
     def __init__(self, name: str, path: str, max_model_len: int | None = None) -> None:
         self.name, self.path = name, path
+        self.appliances: Appliances | None = None  # where its prompts are tokenized, if not here
         self.tokenizer = Tokenizer.load(path)
         self.folder = folder = path if os.path.isdir(path) else os.path.dirname(path)
         self.max_model_len: int = (
@@ -70,7 +112,17 @@ class Model:
         )
         self.tokens = 0  # in all requests and answers
         self._counting = Lock()
-        self.hf.id_to_token(0)  # its tables take up to half a second: not in a request
+        self.kind = _object(folder, "config.json").get("model_type")
+        self.config: Config = config_of(folder)
+        self._said = _object(folder, CONFIG)
+        said = _object(folder, "generation_config.json")
+        self.generation: dict[str, Any] = {
+            name: said[name]
+            for name in GENERATION
+            if isinstance(said.get(name), (int, float)) and not isinstance(said[name], bool)
+        }
+        if "max_new_tokens" in self.generation:
+            self.generation["max_tokens"] = self.generation.pop("max_new_tokens")
 
     @cached_property
     def hf(self) -> HFTokenizer:
@@ -96,11 +148,46 @@ class Model:
         with self._counting:
             self.tokens += tokens
 
+    @cached_property
+    def _skipped(self) -> frozenset[int]:
+        """Ids of special tokens; of those, as in vLLM, only what tokenizer_config.json names."""
+        named: list[Any] = [*self.config.special.values()]
+        for name in ("additional_special_tokens", "extra_special_tokens"):
+            more = self._said.get(name) or ()
+            for token in more.values() if isinstance(more, dict) else more:
+                named.append(token.get("content") if isinstance(token, dict) else token)
+        special = self.tokenizer.special_tokens
+        return frozenset(special[name] for name in named or special if name in special)
+
+    def prepare(self) -> None:
+        """Make what the first request would wait for."""
+        self.spellings, self._skipped  # noqa: B018
+
+    def spelled(self, ids: list[int], skip_special: bool) -> list[str]:
+        """Tokens of ids; "" for one that is not in the vocabulary."""
+        known = self.spellings
+        return [
+            (known[id] if 0 <= id < len(known) else None) or ""
+            for id in ids
+            if not (skip_special and id in self._skipped)
+        ]
+
+    @cached_property
+    def max_token_characters(self) -> int:
+        """Of the longest spelling."""
+        return max(len(spelled) for spelled in self.spellings if spelled is not None)
+
+    def ids_of(self, given: list[int]) -> Ids:
+        if max(given, default=0) > ID_MAX:
+            raise unacceptable(f"Token id {max(given)} is out of vocabulary")
+        return np.array(given, dtype=np.uint32)
+
 
 class Models:
     """By name; the first is meant by a request that names none.
 
-    max_tokens, max_batch: tokens and texts of a request.
+    max_tokens, max_batch: tokens and texts of a request. trust_request_chat_template: a request may
+    bring a template of its own.
     """
 
     def __init__(
@@ -108,14 +195,23 @@ class Models:
         models: Iterable[Model],
         max_tokens: int = TOKENS_MAX,
         max_batch: int = BATCH_MAX,
+        *,
+        trust_request_chat_template: bool = False,
     ) -> None:
         self.max_tokens, self.max_batch = max_tokens, max_batch
+        self.trust_request_chat_template = trust_request_chat_template
         self.by_name: dict[str, Model] = {}
         for model in models:
             if model.name in self.by_name:
                 raise ValueError(f"--model {model.name}=…: the name is given twice")
             self.by_name[model.name] = model
         self.first = next(iter(self.by_name.values()))
+
+    async def check(self) -> None:
+        """Refused: a model's prompts cannot be tokenized now."""
+        for model in self.by_name.values():
+            if model.appliances is not None:
+                await model.appliances.check()
 
     def named(self, name: str | None) -> Model:
         if not name:

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from .._native import libtok
+from ..tokenizer.batch import Uint32Ids
 from . import tei
 from .block_keys import BlockKeys, json_keys
 from .body import read
@@ -78,7 +79,7 @@ class _Which(Struct):
         return self.inputs is not UNSET and self.prompt is UNSET and self.messages is UNSET
 
 
-def tokenize(models: Models, body: bytes) -> bytes:
+def _read(body: bytes) -> TokenizeRequest:
     try:
         asked = read(body, TokenizeRequest)
     except Refused as refused:
@@ -86,12 +87,34 @@ def tokenize(models: Models, body: bytes) -> bytes:
     if asked.inputs is not UNSET:
         if asked.prompt is not UNSET or asked.messages is not UNSET:
             raise bad_request("give `inputs`, `prompt` or `messages`, not several of them")
+        return asked
+    if (asked.prompt is UNSET) == (asked.messages is UNSET):
+        raise bad_request("give either `prompt` or `messages`, or TEI's `inputs`")
+    return asked
+
+
+def tokenize(models: Models, body: bytes) -> bytes:
+    return _here(models, body, _read(body))
+
+
+async def tokenize_by_appliances(models: Models, body: bytes) -> bytes:
+    """The same; plain prompts are tokenized by appliances, where the model has any."""
+    asked = _read(body)
+    if isinstance(asked.prompt, str):
+        model = models.named(asked.model)
+        if model.appliances is not None and model.appliances.takes(asked.prompt):
+            special = asked.add_special_tokens is not False
+            ids = await model.appliances.encode(asked.prompt, add_special_tokens=special)
+            return _answer(models, model, asked, ids)
+    return _here(models, body, asked)
+
+
+def _here(models: Models, body: bytes, asked: TokenizeRequest) -> bytes:
+    if asked.inputs is not UNSET:
         try:
             return tei.tokenize(models, body)
         except Refused as refused:
             raise as_tei(refused) from None
-    if (asked.prompt is UNSET) == (asked.messages is UNSET):
-        raise bad_request("give either `prompt` or `messages`, or TEI's `inputs`")
     model = models.named(asked.model)
     if isinstance(asked.messages, list):
         ids = _ids_of_chat(model, asked, asked.messages)
@@ -100,6 +123,10 @@ def tokenize(models: Models, body: bytes) -> bytes:
         ids = model.tokenizer.encode(
             asked.prompt, add_special_tokens=asked.add_special_tokens is not False
         )
+    return _answer(models, model, asked, ids)
+
+
+def _answer(models: Models, model: Model, asked: TokenizeRequest, ids: Uint32Ids) -> bytes:
     models.check_tokens(len(ids), "prompt" if asked.messages is UNSET else "messages")
     model.count(len(ids))
     spelled, keys = b"null", b""

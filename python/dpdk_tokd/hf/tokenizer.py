@@ -346,6 +346,22 @@ class HFTokenizer:
             return self._tokenizer.decode(known)
         return self._decoder([spelled[id] for id in known])
 
+    def decode_tokens(self, tokens: Sequence[str]) -> str:
+        """Text of tokens as the file spells them; `tokenizers` has it as decoder.decode."""
+        if self._why_not is not None:
+            ids = map(self.token_to_id, tokens)
+            return self._tokenizer.decode([id for id in ids if id is not None])
+        return self._decoder([*tokens])
+
+    @property
+    def blank(self) -> str | None:
+        """What a Metaspace pretokenizer puts in a blank's place; None: there is none."""
+        parts = self._document.get("pre_tokenizer") or {}
+        for part in parts.get("pretokenizers", [parts]):
+            if part.get("type") == "Metaspace":
+                return str(part.get("replacement", "▁"))
+        return None
+
     @cached_property
     def _errors(self) -> str | None:
         """Of `bytes.decode`; None: what libtok decodes is not the text, or it refuses the file."""

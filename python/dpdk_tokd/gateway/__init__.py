@@ -11,6 +11,7 @@
     tokenize.py     /tokenize, /detokenize
     tei.py          /tokenize of `inputs`, /decode, /info
     block_keys.py   block keys in answers
+    llmd/           llm-d's gRPC service, beside the HTTP server
 
 An endpoint is a function of the models and the request's body, which returns the answer's body; it
 knows nothing of HTTP. Shapes are those of vLLM 0.32.0, and of text-embeddings-inference (TEI).

@@ -16,6 +16,7 @@ import texts
 from test_families import FETCHED, REPOSITORY, SHARED, tokenizers
 
 hf = pytest.importorskip("dpdk_tokd.hf", reason="pip install ./python")
+from dpdk_tokd.hf.arrays import ArrayEncoder
 
 FAMILIES = ["gpt2", "cl100k", "llama3", "qwen3", "deepseek", "gemma3", "bert", "t5", "umt5", "xlmr"]
 FIELDS = [
@@ -119,6 +120,24 @@ def compare_encodings(both, batches: int) -> int:
 
 def test_encodings(both):
     assert compare_encodings(both, texts.some(15_000)) > 0
+
+
+def test_arrays(both):
+    theirs, ours = both
+    for tokenizer in both:
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        tokenizer.encode_special_tokens = False
+    encoder = ArrayEncoder(ours)
+    added = [t.content for t in theirs.get_added_tokens_decoder().values()][:50]
+    for seed in range(texts.some(15_000)):
+        rng = random.Random(seed)
+        by_code_point = rng.random() < 0.2
+        text = texts.random_unicode(rng) if by_code_point else texts.from_pieces(rng, 40, added)
+        want = theirs.encode(text, add_special_tokens=seed % 2 == 0)
+        ids, offsets = encoder.encode(text, add_special_tokens=seed % 2 == 0)
+        assert ids.tolist() == want.ids
+        assert [*map(tuple, offsets.tolist())] == want.offsets, text
 
 
 def steps(stream, tokenizer, ids):

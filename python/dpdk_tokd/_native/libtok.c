@@ -8,6 +8,7 @@
 static PyMethodDef module_methods[] = {
 	{"lists", lists_of, METH_VARARGS, "Ids of many texts, and their splits, as lists."},
 	{"json_ids", json_ids, METH_O, "Ids as an array of JSON."},
+	{"varints", varints, METH_O, "Ids as protobuf packs numbers."},
 	{"json_lines", json_lines, METH_VARARGS, "A string of each line of JSON lines, or None."},
 	{"dlpack", tokd_dlpack, METH_VARARGS, "A matrix for other array libraries, read-only."},
 	{0},

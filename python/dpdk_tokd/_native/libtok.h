@@ -153,6 +153,7 @@ PyObject *vocab_decode(PyObject *self, PyObject *ids);
 PyObject *vocab_decode_stream(PyObject *self, PyObject *unused);
 PyObject *lists_of(PyObject *module, PyObject *args);
 PyObject *json_ids(PyObject *module, PyObject *ids); /* bytes: "[1,2,3]" */
+PyObject *varints(PyObject *module, PyObject *ids);  /* bytes: protobuf's packed numbers */
 
 /*
  * json_lines(lines, field): a list of bytes, for each line that is not blank the string `field` of

@@ -9,12 +9,14 @@ request: uvicorn 31 us, granian 39 (its own interface) and 59 (ASGI), libmicroht
 from __future__ import annotations
 
 import argparse
+import asyncio
 import logging
 import os
 import signal
 import socket
 import sys
 from importlib.metadata import version
+from typing import TYPE_CHECKING
 
 try:
     import msgspec  # noqa: F401  # without these nothing below can be imported
@@ -31,7 +33,11 @@ from .appliances import attach
 from .models import BATCH_MAX, TOKENS_MAX, Model, Models
 from .protocol import Protocol
 
+if TYPE_CHECKING:
+    from .llmd.server import GrpcServer
+
 DRAIN_S = 30
+UNIX_MAX = 107  # bytes of a socket's path
 
 
 def _model(text: str) -> tuple[str, str]:
@@ -41,6 +47,17 @@ def _model(text: str) -> tuple[str, str]:
             f"{text!r}: expected NAME=FOLDER or NAME=FILE, for example llama=/models/llama3"
         )
     return name, path
+
+
+def _unix(text: str) -> str:
+    path = text.removeprefix("unix:")
+    if path in ("", text) or path.startswith("//"):
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: expected unix:PATH, for example unix:/tmp/tokenizer/tokenizer-uds.socket"
+        )
+    if len(path.encode()) > UNIX_MAX:
+        raise argparse.ArgumentTypeError(f"{text!r}: the path is longer than {UNIX_MAX} bytes")
+    return text
 
 
 def _positive(text: str) -> int:
@@ -71,6 +88,12 @@ def parser() -> argparse.ArgumentParser:
         metavar="HOST[:PORT],...",
         help="tokenize plain prompts there: appliances (dpdk-tokd) with the vocabularies of all "
         "models, separated by commas",
+    )
+    add(
+        "--grpc",
+        type=_unix,
+        metavar="unix:PATH",
+        help="serve llm-d's TokenizationService by gRPC as well, at this socket",
     )
     add(
         "--max-model-len",
@@ -128,15 +151,22 @@ def parser() -> argparse.ArgumentParser:
 
 
 class Server(uvicorn.Server):
-    """Tells systemd when it is ready, and when it ends."""
+    """Tells systemd when it is ready, and when it ends, with gRPC if there is."""
+
+    grpc: GrpcServer | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        if self.grpc is not None:
+            self.grpc.start()
         _notify(b"READY=1")
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         _notify(b"STOPPING=1")
-        await super().shutdown(sockets)
+        async with asyncio.TaskGroup() as both:
+            both.create_task(super().shutdown(sockets))
+            if self.grpc is not None:
+                both.create_task(asyncio.to_thread(self.grpc.stop, DRAIN_S))
 
 
 def _notify(state: bytes) -> None:
@@ -150,6 +180,17 @@ def _notify(state: bytes) -> None:
 def _end(*_: object) -> None:
     """SIGINT or SIGTERM, which uvicorn raises again when it has drained."""
     sys.exit(0)
+
+
+def _grpc(app: App, address: str) -> GrpcServer:
+    try:
+        from .llmd.server import GrpcServer
+    except ImportError as missing:
+        raise OSError(
+            f"--grpc: {missing.name} is missing: tools/setup installs it, elsewhere "
+            "pip install 'dpdk-tokd[grpc]'"
+        ) from None
+    return GrpcServer(app, address)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -171,9 +212,10 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"tokd-gateway: {error}", file=sys.stderr)
         return 2
     limits = Limits(options.max_body, options.max_requests)
+    app = App(models, limits, keys, options.log_requests)
     server = Server(
         uvicorn.Config(
-            App(models, limits, keys, options.log_requests),
+            app,
             host=options.host,
             port=options.port,
             uds=options.uds,
@@ -194,8 +236,10 @@ def main(arguments: list[str] | None = None) -> int:
     signal.signal(signal.SIGINT, _end)
     signal.signal(signal.SIGTERM, _end)
     try:
+        if options.grpc:
+            server.grpc = _grpc(app, options.grpc)
         server.run()
-    except OSError as error:  # of the unix socket, or a file of TLS
+    except OSError as error:  # of a unix socket, or a file of TLS
         print(f"tokd-gateway: {error}", file=sys.stderr)
     except SystemExit:  # uvicorn's own, or that of _end
         pass

@@ -82,8 +82,8 @@ class Part:
 def trimmed(token: str, offset: Offset, first: bool, prefix: bool) -> Offset:
     """An offset without the blanks that the token begins and ends with."""
     begin, end = offset
-    leading = _blanks(token)
-    trailing = _blanks(reversed(token))
+    leading = blanks(token)
+    trailing = blanks(reversed(token))
     if leading:
         if (first or begin == 0) and prefix and leading == 1:
             leading = 0  # it was put there
@@ -93,7 +93,8 @@ def trimmed(token: str, offset: Offset, first: bool, prefix: bool) -> Offset:
     return begin, end
 
 
-def _blanks(token: Iterable[str]) -> int:
+def blanks(token: Iterable[str]) -> int:
+    """Those that it begins with, as the file spells them or as they are."""
     n = 0
     for c in token:
         if c != "Ġ" and not c.isspace():

@@ -70,10 +70,11 @@ Step = Callable[[list[Encoding], bool], list[Encoding]]
 
 @dataclass(frozen=True)
 class Processor:
-    """`added`: tokens that are added to one sequence, and to two."""
+    """`added`: tokens that are added to one sequence, and to two. `trim`: as of `Part`."""
 
     steps: tuple[Step, ...]
     added: tuple[int, int]
+    trim: bool | None = None
 
     def process(self, encodings: list[Encoding], special: bool) -> Encoding:
         for i, encoding in enumerate(encodings):
@@ -183,14 +184,17 @@ def processor(json: Json | None) -> Processor | None:
         cls, sep = json["cls"], json["sep"]
         return Processor((_around(([cls], [sep]), ([], [sep]), True),), (2, 3))
     if kind in ("RobertaProcessing", "ByteLevel"):
-        steps = (_trim(json["add_prefix_space"]),) if json["trim_offsets"] else ()
+        trim = json["add_prefix_space"] if json["trim_offsets"] else None
+        steps = () if trim is None else (_trim(trim),)
         if kind == "ByteLevel":
-            return Processor((*steps, _numbered), (0, 0))
+            return Processor((*steps, _numbered), (0, 0), trim)
         cls, sep = json["cls"], json["sep"]
         around = _around(([cls], [sep]), ([sep], [sep]), False)
-        return Processor((*steps, _zero_types, around), (2, 4))
+        return Processor((*steps, _zero_types, around), (2, 4), trim)
     if kind == "Sequence":
         of = [p for p in map(processor, json["processors"]) if p is not None]
         added = (sum(p.added[0] for p in of), sum(p.added[1] for p in of))
-        return Processor(tuple(step for p in of for step in p.steps), added)
+        trims = [p.trim for p in of if p.trim is not None]
+        trim = trims[-1] if trims else None
+        return Processor(tuple(step for p in of for step in p.steps), added, trim)
     raise ValueError(f"post_processor: {kind!r} is not implemented")

@@ -75,7 +75,7 @@ class Text:
         words: list[int | None] = []
         for i, (piece, ids) in enumerate(zip(self._pieces, self._ids, strict=True)):
             ranges, word = self._owner._tokenizer._spans(piece, ids, self._special)
-            found = _in_characters(piece, ranges)
+            found = cast(list[Offset], list(map(tuple, in_characters(piece, ranges).tolist())))
             if self._owner._tokenizer.info.normalizer == "nfc" and not is_normalized("NFC", piece):
                 found = self._of_form_c(piece, ids.tolist(), found)
             offsets += found
@@ -117,16 +117,16 @@ class Text:
         return sum(map(len, self._ids))
 
 
-def _in_characters(text: str, offsets: npt.NDArray[np.uint64]) -> list[Offset]:
+def in_characters(text: str, offsets: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """Offsets in bytes of UTF-8 as offsets in characters; parts of one become all of it."""
-    if not text.isascii():
-        raw = np.frombuffer(text.encode(), np.uint8)
-        begun = np.zeros(len(raw) + 1, np.uint64)  # [at]: characters that begin before this byte
-        np.cumsum((raw & 0xC0) != 0x80, out=begun[1:])
-        begin, end = offsets[:, 0], offsets[:, 1]
-        first = begun[np.minimum(begin + np.uint64(1), np.uint64(len(raw)))] - np.uint64(1)
-        offsets = np.stack((np.where(end > begin, first, begun[begin]), begun[end]), axis=1)
-    return cast(list[Offset], list(map(tuple, offsets.tolist())))
+    if text.isascii():
+        return offsets
+    raw = np.frombuffer(text.encode(), np.uint8)
+    begun = np.zeros(len(raw) + 1, np.uint64)  # [at]: characters that begin before this byte
+    np.cumsum((raw & 0xC0) != 0x80, out=begun[1:])
+    begin, end = offsets[:, 0], offsets[:, 1]
+    first = begun[np.minimum(begin + np.uint64(1), np.uint64(len(raw)))] - np.uint64(1)
+    return np.stack((np.where(end > begin, first, begun[begin]), begun[end]), axis=1)
 
 
 class Component:

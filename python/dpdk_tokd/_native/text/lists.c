@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ids as lists of Python's numbers, each of which is made once and shared by all lists. */
+/* Ids as lists of Python's numbers, each of which is made once and shared by all lists; and as the
+ * bytes that JSON and protobuf have for them. */
 #include "libtok.h"
 
 #include <sys/mman.h>
@@ -115,31 +116,66 @@ put_decimal(char *to, uint32_t v)
 	return to;
 }
 
-PyObject *
-json_ids(PyObject *module, PyObject *o_ids)
+/* Writes n ids, and returns where they end. */
+typedef char *put_ids(char *to, const uint32_t *id, npy_intp n);
+
+static char *
+put_json(char *to, const uint32_t *id, npy_intp n)
+{
+	*to++ = '[';
+	for (npy_intp i = 0; i < n; i++) {
+		if (i > 0)
+			*to++ = ',';
+		to = put_decimal(to, id[i]);
+	}
+	*to++ = ']';
+	return to;
+}
+
+#define VARINT_MAX 5 /* bytes of an id */
+
+static char *
+put_varints(char *to, const uint32_t *id, npy_intp n)
+{
+	for (npy_intp i = 0; i < n; i++) {
+		uint32_t v = id[i];
+
+		for (; v >= 0x80; v >>= 7)
+			*to++ = (char)(v | 0x80);
+		*to++ = (char)v;
+	}
+	return to;
+}
+
+/* Ids as bytes, at most so many each and two around them. */
+static PyObject *
+bytes_of(PyObject *o_ids, npy_intp each, put_ids *put)
 {
 	PyArrayObject *ids = vector(o_ids, NPY_UINT32);
 	PyObject *made;
-	const uint32_t *id;
 	npy_intp n;
-	char *to;
 
 	if (ids == NULL)
 		return NULL;
-	id = PyArray_DATA(ids);
 	n = PyArray_DIM(ids, 0);
-	made = PyBytes_FromStringAndSize(NULL, 2 + n * (DECIMAL_MAX + 1));
+	made = PyBytes_FromStringAndSize(NULL, 2 + n * each);
 	if (made != NULL) {
-		to = PyBytes_AS_STRING(made);
-		*to++ = '[';
-		for (npy_intp i = 0; i < n; i++) {
-			if (i > 0)
-				*to++ = ',';
-			to = put_decimal(to, id[i]);
-		}
-		*to++ = ']';
-		_PyBytes_Resize(&made, to - PyBytes_AS_STRING(made));
+		char *begin = PyBytes_AS_STRING(made);
+
+		_PyBytes_Resize(&made, put(begin, PyArray_DATA(ids), n) - begin);
 	}
 	Py_DECREF(ids);
 	return made;
+}
+
+PyObject *
+json_ids(PyObject *module, PyObject *o_ids)
+{
+	return bytes_of(o_ids, DECIMAL_MAX + 1, put_json);
+}
+
+PyObject *
+varints(PyObject *module, PyObject *o_ids)
+{
+	return bytes_of(o_ids, VARINT_MAX, put_varints);
 }

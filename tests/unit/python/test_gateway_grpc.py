@@ -101,13 +101,14 @@ class Gateway:
     stub: Any
     http: str
 
-    def ids_by_http(self, body: dict[str, Any]) -> list[int]:
+    def ids_by_http(self, path: str, body: dict[str, Any]) -> list[int]:
         client = http.client.HTTPConnection("localhost")
         client.sock = socket.socket(socket.AF_UNIX)
         client.sock.connect(self.http)
         headers = {"Content-Type": "application/json"}
-        client.request("POST", "/tokenize", json.dumps(body), headers)
-        found: list[int] = json.load(client.getresponse())["tokens"]
+        client.request("POST", path, json.dumps({"tool_choice": "none"} | body), headers)
+        answer = json.load(client.getresponse())
+        found: list[int] = (answer[0] if isinstance(answer, list) else answer)["token_ids"]
         return found
 
 
@@ -188,7 +189,9 @@ def test_a_completion_is_rendered(gateway: Gateway, pb: Any) -> None:
     asked = pb.RenderCompletionRequest(model_name="org/gpt2", prompt="one 😀")
     answer = gateway.stub.RenderCompletion(asked)
     assert answer.success and answer.request_id.startswith("cmpl-")
-    assert [*answer.token_ids] == gateway.ids_by_http({"prompt": "one 😀"})
+    assert [*answer.token_ids] == gateway.ids_by_http(
+        "/v1/completions/render", {"prompt": "one 😀"}
+    )
 
 
 def test_a_conversation_is_rendered_as_by_http(gateway: Gateway, pb: Any) -> None:
@@ -210,13 +213,13 @@ def test_a_conversation_is_rendered_as_by_http(gateway: Gateway, pb: Any) -> Non
     assert answer.success and answer.request_id.startswith("chatcmpl-")
     assert not answer.HasField("features")
     body = {"messages": same, "tools": tools, "chat_template_kwargs": variables}
-    assert [*answer.token_ids] == gateway.ids_by_http(body)
+    assert [*answer.token_ids] == gateway.ids_by_http("/v1/chat/completions/render", body)
     without = pb.RenderChatCompletionRequest(
         model_name="org/gpt2", messages=said[:2], add_generation_prompt=False
     )
     body = {"messages": same[:2], "add_generation_prompt": False}
     answer = gateway.stub.RenderChatCompletion(without)
-    assert [*answer.token_ids] == gateway.ids_by_http(body)
+    assert [*answer.token_ids] == gateway.ids_by_http("/v1/chat/completions/render", body)
 
 
 def test_the_deprecated_call_uses_what_the_model_was_initialized_with(
@@ -256,10 +259,10 @@ def test_failures_are_as_llm_d_has_them(gateway: Gateway, pb: Any) -> None:
     image = pb.ContentPart(type="image_url", image_url=pb.ImageUrl(url="http://x"))
     called = pb.ChatMessage(role="assistant", tool_calls_json="{")
     for fields, code, why in (
-        ({}, "INTERNAL", "messages"),
+        ({}, "INTERNAL", "empty conversation"),
         ({"messages": [one], "tools_json": "["}, "INTERNAL", "tools_json: not JSON"),
         ({"messages": [one], "tools_json": "{}"}, "INTERNAL", "tools"),
-        ({"messages": [one], "chat_template": "{{ 1 }}"}, "INTERNAL", "chat_template"),
+        ({"messages": [one], "chat_template": "{{ 1 }}"}, "INTERNAL", "untrusted chat template"),
         ({"messages": [called]}, "INTERNAL", "tool_calls_json: not JSON"),
         (
             {"messages": [pb.ChatMessage(role="user", content_parts=[image])]},
@@ -271,8 +274,8 @@ def test_failures_are_as_llm_d_has_them(gateway: Gateway, pb: Any) -> None:
         got = refused(stub.RenderChatCompletion, asked)
         assert got[0] == code and why in got[1], got
     for prompt, why in (
-        ("", "prompt is empty"),
-        (" one" * 60, "61 tokens, the model's context has 60"),
+        ("", "must be provided and non-empty"),
+        (" one" * 60, "maximum context length is 60 tokens"),
     ):
         asked = pb.RenderCompletionRequest(model_name="org/gpt2", prompt=prompt)
         assert why in refused(stub.RenderCompletion, asked)[1]

@@ -6,21 +6,17 @@ llm-d's own server loads whatever model a client names; this one has those it wa
 
 from __future__ import annotations
 
-from http import HTTPStatus
 from typing import Any
-from uuid import uuid4
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from ..._native import libtok
 from ...hf.arrays import ArrayEncoder
-from ...tokenizer.batch import Uint32Ids
-from ..body import read
 from ..errors import Refused, bad_request
 from ..models import Model, Models
-from ..tokenize import TokenizeRequest as ChatRequest
-from ..tokenize import _ids_of_chat
+from ..render import render_chat, render_completion
 from .proto import message_class
 
 TokenizeRequest = message_class("TokenizeRequest")
@@ -38,7 +34,7 @@ PACKED = 2  # wire type of a repeated number
 TEMPLATE_SETTINGS: dict[str, Any] = {"enable_thinking": False, "add_generation_prompt": True}
 
 
-def _with(made: Any, **fields: Uint32Ids) -> bytes:
+def _with(made: Any, **fields: npt.ArrayLike) -> bytes:
     """A message with lists of numbers, which it takes longer to pack than to tokenize the text."""
     whole: bytes = made.SerializeToString()
     for name, numbers in fields.items():
@@ -57,10 +53,12 @@ def _json(message: Any, field: str) -> Any:
 
 
 def _part(part: Any) -> dict[str, Any]:
-    if part.type != "text":
-        why = f"content_parts: {part.type}: text alone is implemented"
-        raise Refused(HTTPStatus.NOT_IMPLEMENTED, why, param="content_parts")
-    return {"type": "text", "text": part.text}
+    made = {"type": part.type}
+    if part.HasField("text"):
+        made["text"] = part.text
+    if part.HasField("image_url"):
+        made["image_url"] = {"url": part.image_url.url}
+    return made
 
 
 def _said(message: Any) -> dict[str, Any]:
@@ -73,6 +71,11 @@ def _said(message: Any) -> dict[str, Any]:
     if calls := _json(message, "tool_calls_json"):
         said["tool_calls"] = calls
     return said
+
+
+class _Rendered(msgspec.Struct):
+    request_id: str
+    token_ids: list[int]
 
 
 class Service:
@@ -95,24 +98,12 @@ class Service:
             raise bad_request("model_name is empty", "model_name")
         return self.models.named(name)
 
-    def _count(self, model: Model, ids: Uint32Ids, field: str) -> None:
-        self.models.check_tokens(len(ids), field)
-        model.count(len(ids))
-
-    def _fitting(self, model: Model, ids: Uint32Ids, field: str) -> Uint32Ids:
-        self._count(model, ids, field)
-        if len(ids) > model.max_model_len:
-            raise bad_request(
-                f"{field}: {len(ids)} tokens, the model's context has {model.max_model_len}: "
-                "shorten it, or raise --max-model-len"
-            )
-        return ids
-
     def tokenize(self, body: bytes) -> bytes:
         asked = TokenizeRequest.FromString(body)
         model = self._named(asked.model_name)
         ids, offsets = self.encoders[model.name].encode(asked.input, asked.add_special_tokens)
-        self._count(model, ids, "input")
+        self.models.check_tokens(len(ids), "input")
+        model.count(len(ids))
         flat = offsets.astype(np.uint32).ravel()
         return _with(TokenizeResponse(success=True), input_ids=ids, offset_pairs=flat)
 
@@ -145,25 +136,25 @@ class Service:
         asked = RenderChatCompletionRequest.FromString(body)
         model = self._named(asked.model_name)
         same = {
+            "model": model.name,
             "messages": list(map(_said, asked.messages)),
             "tools": _json(asked, "tools_json"),
+            "tool_choice": "none",  # nobody here reads the answer's calls
             "chat_template": asked.chat_template or None,
             "add_generation_prompt": not asked.HasField("add_generation_prompt")
             or asked.add_generation_prompt,
             "continue_final_message": asked.continue_final_message,
             "chat_template_kwargs": _json(asked, "chat_template_kwargs"),
         }
-        chat = read(msgspec.json.encode(same), ChatRequest)
-        assert isinstance(chat.messages, list)
-        ids = self._fitting(model, _ids_of_chat(model, chat, chat.messages), "messages")
-        made = RenderChatCompletionResponse(request_id=f"chatcmpl-{uuid4().hex}", success=True)
-        return _with(made, token_ids=ids)
+        answer = render_chat(self.models, msgspec.json.encode(same))
+        rendered = msgspec.json.decode(answer, type=_Rendered)
+        made = RenderChatCompletionResponse(request_id=rendered.request_id, success=True)
+        return _with(made, token_ids=rendered.token_ids)
 
     def render_completion(self, body: bytes) -> bytes:
         asked = RenderCompletionRequest.FromString(body)
-        model = self._named(asked.model_name)
-        if not asked.prompt:
-            raise bad_request("prompt is empty", "prompt")
-        ids = self._fitting(model, model.tokenizer.encode(asked.prompt), "prompt")
-        made = RenderCompletionResponse(request_id=f"cmpl-{uuid4().hex}", success=True)
-        return _with(made, token_ids=ids)
+        same = {"model": self._named(asked.model_name).name, "prompt": asked.prompt}
+        answer = render_completion(self.models, msgspec.json.encode(same))
+        (rendered,) = msgspec.json.decode(answer, type=list[_Rendered])
+        made = RenderCompletionResponse(request_id=rendered.request_id, success=True)
+        return _with(made, token_ids=rendered.token_ids)

@@ -292,8 +292,8 @@ ask(struct tokd_client *c, struct tokd_request r, uint32_t timeout_ms)
 			tokd_client_cancel(c, &r);
 			r.status = TOKD_E_TIMEOUT;
 			snprintf(c->error, sizeof(c->error),
-				"%s: %u %s after %u ms, the limit of this call: %s", appliance_of(c, &r)->peer,
-				r.n_ids, client_unit(&r), timeout_ms,
+				"%s: %u %s after %u ms, the limit of this call: %s",
+				appliance_of(c, &r)->peer, r.n_ids, client_unit(&r), timeout_ms,
 				r.reason == TOKD_R_RING ? tokd_reason_remedy(r.reason)
 							: "raise it");
 			return r.status;

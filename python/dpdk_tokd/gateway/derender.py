@@ -14,11 +14,11 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from .body import read
 from .errors import bad_request, unacceptable
 from .models import Model, Models
 from .render import ChatRequest, CompletionRequest, check_tools
 from .sampling import SEQUENCES_MAX, Count
-from .body import read
 from .window import UNFINISHED, Window, after_prompt
 
 TOP_MAX = 20  # candidates of a position

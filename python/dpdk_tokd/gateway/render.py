@@ -15,11 +15,11 @@ from msgspec import UNSET, Struct, UnsetType
 
 from .._native import libtok
 from ..tokenizer.batch import Ids
+from .body import read
 from .content import conversation
 from .errors import Refused, not_implemented, unacceptable
 from .models import Model, Models
 from .sampling import DEFAULT_MAX_TOKENS, Count, Sampling, check_request, sampling_params
-from .body import read
 from .tokenize import ARGUMENTS
 
 PROMPTS_MAX = 1024  # of a request

@@ -31,8 +31,8 @@ from dpdk_tokd.gateway.protocol import Protocol
 from uvicorn.server import ServerState
 
 COMMAND = [sys.executable, "-m", "dpdk_tokd.gateway.cli"]
-REQUESTS = int(os.environ.get("TESTS_REQUESTS", "640"))
 CLIENTS = 64
+EACH = int(os.environ.get("TESTS_REQUESTS", "640")) // CLIENTS
 BAD = 4  # clients of each kind
 BODY_MAX = 256 << 10
 FLAT = len(os.sched_getaffinity(0)) * (16 << 20)  # caches of each thread: it may grow so far
@@ -302,7 +302,7 @@ class Crowd:
         writer.write(post(b" " * (BODY_MAX + 1)))
         assert (await answer_of(reader))[0] == 413
 
-    async def run(self, requests: int) -> None:
+    async def run(self, each: int) -> None:
         others = (self.slow, self.hang_up, self.malformed, self.oversize)
         async with asyncio.TaskGroup() as bad:
             for how, once in zip(self.bad, others, strict=True):
@@ -311,7 +311,7 @@ class Crowd:
             try:
                 async with asyncio.TaskGroup() as good:
                     for i in range(CLIENTS):
-                        good.create_task(self.good(i, requests // CLIENTS))
+                        good.create_task(self.good(i, each))
             finally:
                 self._done.set()
 
@@ -321,16 +321,16 @@ def test_good_clients_do_not_suffer_from_bad_ones(gpt2_file: Path, tmp_path: Pat
 
     tok = Tokenizer.load(gpt2_file)
     with running(tmp_path, gpt2_file, "--max-body", str(BODY_MAX)) as gateway:
-        for part in (REQUESTS // 4, REQUESTS):  # the first fills caches and pools
+        for each in (EACH // 5 + 1, EACH):  # the first fills caches and pools
             before = gateway.resident()
             crowd = Crowd(gateway.path, tok)
-            asyncio.run(asyncio.wait_for(crowd.run(part), 600))
+            asyncio.run(asyncio.wait_for(crowd.run(each), 600))
             assert min(crowd.bad.values()) > 0
         assert gateway.resident() - before < FLAT
         gateway.wait_for(lambda: "\ntokd_gateway_requests_in_progress 0.0\n" in gateway.metrics())
         page = gateway.metrics()
         good = re.search(r'requests_total{path="/tokenize",status="200"} (\d+)', page)
-        assert good and int(good[1]) >= REQUESTS + REQUESTS // 4
+        assert good and int(good[1]) >= CLIENTS * (EACH // 5 + 1 + EACH)
         assert 'status="500"' not in page
         gateway.process.send_signal(signal.SIGTERM)
         assert gateway.process.wait(60) == 0

@@ -120,10 +120,12 @@ plan_of_attack(enum sim_attack attack)
 		break;
 	case GREEDY: /* each keeps its limit of requests in progress, of 8 KB */
 		p.clients = 65;
+		p.requests = 1500;
 		p.begin = SECOND;
 		break;
 	case GREEDY_BESIDE: /* two, and the good one behind the same address */
 		p.clients = 3;
+		p.requests = 50000;
 		p.begin = SECOND;
 		p.one_address = true;
 		break;

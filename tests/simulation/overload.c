@@ -17,7 +17,8 @@
 
 /* Limits that are not kept. */
 enum { GOODPUT = 1, SLOW = 2 };
-#define MISSES 0
+/* One text of each source is more than three times the p99 there. */
+#define MISSES SLOW
 
 struct outcome {
 	double offered, goodput; /* a second */

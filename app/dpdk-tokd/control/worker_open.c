@@ -23,7 +23,7 @@
  */
 #define FEED_US 250
 /* A source over its share has no more waiting than others let be fed in this time. */
-#define DELAY_US 250
+#define DELAY_US 500
 
 /* An mbuf must hold a whole reply and its headers. */
 #define REPLY_ROOM (RTE_PKTMBUF_HEADROOM + sizeof(struct tokd_rep) + TOKD_WIRE_PAYLOAD)

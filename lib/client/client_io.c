@@ -27,13 +27,11 @@ broken(struct appliance *a, int error, uint64_t now)
 	tokd_engine_fail_all(a->engine, TOKD_E_NET, error);
 }
 
-/* Datagrams that no request was waiting for. */
+/* Datagrams that are no replies. One that no request was waiting for is proof of life, too. */
 static uint64_t
 useless(const struct appliance *a)
 {
-	const struct tokd_client_stats stats = tokd_engine_stats(a->engine);
-
-	return stats.bad + stats.stale;
+	return tokd_engine_stats(a->engine).bad;
 }
 
 static void

@@ -20,7 +20,7 @@ static const struct {
 	[TOKD_R_TEXT_CRC] = {"TEXT_CRC", "the text was corrupted: send it again"},
 	[TOKD_R_ID_REUSED] = {"ID_REUSED", "the stream id belongs to another text: use a new one"},
 	[TOKD_R_BUSY] = {"BUSY",
-		"all streams of the appliance are open: try again, or raise its --streams"},
+		"the appliance has more to do than it can: try again later, or raise its --streams"},
 	[TOKD_R_TIMEOUT] = {"TIMEOUT",
 		"the text made no progress: send it again, or raise --stream-timeout"},
 	[TOKD_R_UTF8] = {"UTF8", "the appliance runs with --strict-utf8: send valid UTF-8"},

@@ -86,6 +86,7 @@ tokd_client_submit(struct tokd_client *c, struct tokd_request *r)
 	uint32_t pending = 0;
 
 	r->avoid = 0;
+	r->appliance = 0;
 	if (c->n > 1) {
 		for (uint32_t i = 0; i < c->n; i++)
 			pending += tokd_engine_pending(c->appliance[i].engine);
@@ -199,6 +200,10 @@ any_is_up(const struct tokd_client *c)
 void
 spread_tick(struct tokd_client *c, struct appliance *a, uint64_t now)
 {
+	if (c->n == 1) { /* there is nowhere to go */
+		a->up = true;
+		return;
+	}
 	if (is_silent(c, a, now)) {
 		spread_down(a, now);
 		if (any_is_up(c))

@@ -217,7 +217,9 @@ n_keys(const struct plane *p, const struct tokd_rec *rec)
 {
 	const uint32_t block_size = p->w.ring.block_size;
 
-	return block_size == 0 ? 0 : tokd_rec_keys(rec->first, rec->count, block_size);
+	if (block_size == 0 || rec->kind == TOKD_REC_TEXT)
+		return 0;
+	return tokd_rec_keys(rec->first, rec->count, block_size);
 }
 
 /* The keys of a text's last record stand for all of its ids. */

@@ -22,7 +22,7 @@
  * one piece.
  */
 #define FEED_US 250
-/* A source over its share has no more waiting than others let be fed in this time. */
+/* A new text waits for no longer, or its source is told to come again. */
 #define DELAY_US 500
 
 /* An mbuf must hold a whole reply and its headers. */

@@ -55,7 +55,7 @@ struct tokd_drr {
 	struct tokd_flow *latest; /* to be charged */
 	uint64_t t_other;	  /* TSC when `latest` changed */
 	struct tokd_flow_list light, heavy;
-	int64_t ahead;	/* ticks that light flows took while heavy ones waited, less these */
+	int64_t ahead;	/* ticks that light flows took while others waited, less the heavy ones' */
 	uint64_t ticks; /* that a held packet took, averaged: for flows that never had one */
 };
 
@@ -102,7 +102,7 @@ tokd_drr_is_light(const struct tokd_drr *d, const struct tokd_flow *f)
 	return f->credit > TOKD_DRR_KEPT / 2 * d->quantum;
 }
 
-/* Has it taken nothing for some rounds? */
+/* Has it taken nothing for some rounds? So has each new source. */
 static inline bool
 tokd_drr_is_rested(const struct tokd_drr *d, const struct tokd_flow *f)
 {
@@ -110,8 +110,8 @@ tokd_drr_is_rested(const struct tokd_drr *d, const struct tokd_flow *f)
 }
 
 /*
- * Light flows go first, but get no more than half of the time while heavy ones wait: there may be
- * so many of them that a text of a heavy one would wait for ms. Only rested ones are always first.
+ * Light flows go first, but after a piece of theirs a heavy one has its quantum: there may be so
+ * many of them that a text of a heavy one would wait for ms. Only rested ones are always first.
  */
 static inline bool
 tokd_drr_light_first(const struct tokd_drr *d)
@@ -159,6 +159,8 @@ tokd_drr_average(uint64_t average, uint64_t ticks)
 static inline void
 tokd_drr_took(struct tokd_drr *d, struct tokd_flow *f, uint64_t ticks)
 {
+	/* A pause of the machine says nothing of the text. */
+	ticks = RTE_MIN(ticks, (uint64_t)TOKD_DRR_KEPT * (uint64_t)d->quantum);
 	f->ticks = tokd_drr_average(f->ticks, ticks);
 	d->ticks = tokd_drr_average(d->ticks, ticks);
 }

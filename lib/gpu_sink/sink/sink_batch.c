@@ -194,6 +194,7 @@ tokg_sink_post_fresh(struct tokg_sink *s, uint64_t head, uint64_t now, bool idle
 		int rc;
 
 		if (rec->kind != TOKD_REC_TOKENS) {
+			s->finished += rec->kind == TOKD_REC_TEXT; /* nothing to embed */
 			s->next += rec->bytes;
 			continue;
 		}

@@ -32,7 +32,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
 Work = Callable[[Models, bytes], bytes]
-Later = Callable[[Models, bytes], Awaitable[bytes]]
+Later = Callable[[Models, bytes], bytes | Awaitable[bytes]]
 
 THREAD_BYTES = 32 << 10  # a longer body is worked on in a thread: others do not wait for it
 BODIES = 16  # of the longest kind: memory of all that are in progress
@@ -143,7 +143,7 @@ class App:
             "/v1/responses/render": responses_render,
         }
         self.embeddings = Embeddings(models)
-        self.later: dict[str, Later] = self.embeddings.work
+        self.later: dict[str, Later] = dict(self.embeddings.work)
         if any(model.appliances is not None for model in models.by_name.values()):
             del self.work["/tokenize"]
             self.later["/tokenize"] = tokenize_by_appliances

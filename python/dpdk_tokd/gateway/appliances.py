@@ -87,12 +87,15 @@ class Appliances:
         return np.concatenate((self._before, ids, self._after)) if add_special_tokens else ids
 
     async def check(self) -> None:
-        """Refused: none answers."""
+        """Refused: none answers. BUSY is an answer."""
         try:
             async with asyncio.timeout(CHECK_S):
                 await self.encode("", add_special_tokens=False)
         except TimeoutError:
             raise _unavailable(f"no answer within {CHECK_S:g} s") from None
+        except Refused as refused:
+            if refused.status != HTTPStatus.TOO_MANY_REQUESTS:
+                raise
 
 
 def _unavailable(why: object) -> Refused:

@@ -49,6 +49,7 @@ class Batches:
         self._run = run
         self._thread = ThreadPoolExecutor(1, "embed")
         self._requests: deque[_Request] = deque()
+        self._again: deque[tuple[_Request, Ids]] = deque()  # each alone: their batch failed
         self._task: asyncio.Task[None] | None = None
         self.waiting = 0  # tokens
 
@@ -68,6 +69,10 @@ class Batches:
         tokens = 0
         while self._requests:
             request = self._requests[0]
+            if request.done.done():  # nobody waits for it any more
+                self._requests.popleft()
+                self.waiting -= sum(map(len, request.rows[request.taken :]))
+                continue
             row = request.rows[request.taken]
             if batch and tokens + len(row) > BATCH_TOKENS:
                 break
@@ -83,26 +88,31 @@ class Batches:
     async def _work(self) -> None:
         loop = asyncio.get_running_loop()
         try:
-            while self._requests:
-                batch = self._next()
+            while self._again or self._requests:
+                batch = [self._again.popleft()] if self._again else self._next()
                 rows = [row for _, row in batch]
                 try:
                     made = await loop.run_in_executor(self._thread, self._run, rows)
                 except Exception as error:
-                    self._fail([request for request, _ in batch], error)
+                    if len(batch) == 1:
+                        self._fail(batch[0][0], error)
+                    else:  # of one of them: the others do not fail with it
+                        self._again.extend(batch)
                     continue
                 for (request, _), vector in zip(batch, made, strict=True):
-                    request.vectors.append(vector)
-                    if len(request.vectors) == len(request.rows) and not request.done.done():
-                        request.done.set_result(np.stack(request.vectors))
+                    self._give(request, vector)
         finally:
             self._task = None
 
-    def _fail(self, requests: list[_Request], error: Exception) -> None:
-        """Of those in a batch that failed; what else they wait for is dropped."""
-        for request in requests:
-            if request in self._requests:
-                self._requests.remove(request)
-                self.waiting -= sum(map(len, request.rows[request.taken :]))
-            if not request.done.done():
-                request.done.set_exception(error)
+    def _give(self, request: _Request, vector: Any) -> None:
+        request.vectors.append(vector)
+        if len(request.vectors) == len(request.rows) and not request.done.done():
+            request.done.set_result(np.stack(request.vectors))
+
+    def _fail(self, request: _Request, error: Exception) -> None:
+        """What else it waits for is dropped."""
+        if request in self._requests:
+            self._requests.remove(request)
+            self.waiting -= sum(map(len, request.rows[request.taken :]))
+        if not request.done.done():
+            request.done.set_exception(error)

@@ -196,7 +196,11 @@ def _grpc(app: App, address: str) -> GrpcServer:
 def main(arguments: list[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level="INFO")
-    keys = (*options.api_key, *filter(None, os.environ.get("TOKD_API_KEYS", "").split(",")))
+    named = os.environ.get("TOKD_API_KEYS")
+    keys = (*options.api_key, *([] if named is None else named.split(",")))
+    if not all(keys):
+        print("tokd-gateway: --api-key, TOKD_API_KEYS: an empty key", file=sys.stderr)
+        return 2
     try:
         models = Models(
             (Model(name, path, options.max_model_len) for name, path in options.model),

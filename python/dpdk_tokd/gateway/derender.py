@@ -23,6 +23,7 @@ from .window import UNFINISHED, Window, after_prompt
 
 TOP_MAX = 20  # candidates of a position
 CONTEXT = 4  # ids before one that is part of a character
+TOKEN_MAX = 1024  # characters
 WINDOW_MAX = 1024
 
 Ids = list[Count]
@@ -421,6 +422,11 @@ def _resumed(
             f"(got sum={sum(state.output_chunk_lens)}, "
             f"len(output_token_ids)={len(state.output_token_ids)})",
             "stream_state",
+        )
+    longest = max(map(len, state.prev_tokens), default=0)
+    if longest > TOKEN_MAX:
+        raise bad_request(
+            f"prev_tokens: a token of {longest} characters: at most {TOKEN_MAX}", "stream_state"
         )
     return state, Window(state.prev_tokens, state.prefix_offset, state.read_offset)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import logging
+import os
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
@@ -78,11 +79,19 @@ class Embeddings:
         self.batches: dict[str, Batches] = {}
         self.missing: dict[str, str] = {}
         for model in models.by_name.values():
+            if not os.path.isdir(model.path):
+                self.missing[model.name] = "--model names a file, not a folder with weights"
+                continue
             try:
                 self.add(model.name, Embedder(model.folder, tokenizer=model.tokenizer))
             except NoEmbedder as why:
                 self.missing[model.name] = str(why)
                 log.info("model %s: no embeddings: %s", model.name, why)
+            except (
+                Exception
+            ) as why:  # of ONNX Runtime, or of a file: tokens are served all the same
+                self.missing[model.name] = f"its weights cannot be loaded: {why}"
+                log.warning("model %s: no embeddings: %s", model.name, why)
         self.work: dict[str, Callable[[Models, bytes], Awaitable[bytes]]] = {
             "/": self.tei,
             "/embed": self.tei,

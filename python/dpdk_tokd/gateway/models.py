@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from collections.abc import Iterable
@@ -161,7 +162,7 @@ class Model:
 
     def prepare(self) -> None:
         """Make what the first request would wait for."""
-        self.spellings, self._skipped  # noqa: B018
+        self.spellings, self._skipped, self.max_token_characters  # noqa: B018
 
     def spelled(self, ids: list[int], skip_special: bool) -> list[str]:
         """Tokens of ids; "" for one that is not in the vocabulary."""
@@ -200,6 +201,7 @@ class Models:
     ) -> None:
         self.max_tokens, self.max_batch = max_tokens, max_batch
         self.trust_request_chat_template = trust_request_chat_template
+        self._check: asyncio.Future[list[None]] | None = None
         self.by_name: dict[str, Model] = {}
         for model in models:
             if model.name in self.by_name:
@@ -208,10 +210,13 @@ class Models:
         self.first = next(iter(self.by_name.values()))
 
     async def check(self) -> None:
-        """Refused: a model's prompts cannot be tokenized now."""
-        for model in self.by_name.values():
-            if model.appliances is not None:
-                await model.appliances.check()
+        """Refused: a model's prompts cannot be tokenized now. Askers share an answer."""
+        if self._check is None:
+            remote = [m.appliances for m in self.by_name.values() if m.appliances is not None]
+            checks = asyncio.gather(*(one.check() for one in remote))
+            self._check = asyncio.ensure_future(checks)
+            self._check.add_done_callback(lambda _: setattr(self, "_check", None))
+        await asyncio.shield(self._check)
 
     def named(self, name: str | None) -> Model:
         if not name:

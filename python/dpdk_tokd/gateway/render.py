@@ -20,8 +20,8 @@ from .content import conversation
 from .errors import Refused, not_implemented, unacceptable
 from .models import Model, Models
 from .sampling import DEFAULT_MAX_TOKENS, Count, Sampling, check_request, sampling_params
-from .tokenize import ARGUMENTS
 
+ANSWER_MAX = 64 << 20  # bytes
 PROMPTS_MAX = 1024  # of a request
 NO_PROMPT = "Either prompt or prompt_embeds must be provided and non-empty."
 UNTRUSTED = (
@@ -170,7 +170,11 @@ def _encoded(
     if asked.return_token_offsets:
         encoding = model.hf.encode(text, add_special_tokens=special)
         ids = model.tokenizer.encode(text, add_special_tokens=special)
-        offsets = [(a + cut, b + cut) if (a, b) != (0, 0) else (0, 0) for a, b in encoding.offsets]
+        try:
+            found = encoding.offsets
+        except ValueError as error:  # a vocabulary without them
+            raise unacceptable(str(error), "return_token_offsets") from None
+        offsets = [(a + cut, b + cut) if (a, b) != (0, 0) else (0, 0) for a, b in found]
     else:
         ids, offsets = model.tokenizer.encode(text, add_special_tokens=special), None
     if kept is None or kept >= len(ids):
@@ -209,7 +213,7 @@ def _max_tokens(model: Model, asked: Sampling, given: int | None, length: int) -
     return left if wanted is None else min(left, wanted)
 
 
-def _prompts(given: str | list[Any] | None) -> list[str | list[int]]:
+def _prompts(given: str | list[Any] | None, most: int) -> list[str | list[int]]:
     if given is None or given == "":
         raise unacceptable(NO_PROMPT, "prompt")
     if isinstance(given, str):
@@ -218,9 +222,9 @@ def _prompts(given: str | list[Any] | None) -> list[str | list[int]]:
         raise unacceptable("You must pass at least one prompt")
     if not isinstance(given[0], (str, list)):
         return [_ids(given)]
-    if len(given) > PROMPTS_MAX:
+    if len(given) > most:
         raise unacceptable(
-            f"prompt list length {len(given)} exceeds the maximum allowed count of {PROMPTS_MAX}.",
+            f"prompt list length {len(given)} exceeds the maximum allowed count of {most}.",
             "prompt",
         )
     if isinstance(given[0], list):
@@ -244,7 +248,7 @@ def render_completion(models: Models, body: bytes) -> bytes:
             "when using `logprob_token_ids`, `logprobs` must be set.", "logprob_token_ids"
         )
     try:
-        prompts = _prompts(asked.prompt)
+        prompts = _prompts(asked.prompt, min(PROMPTS_MAX, models.max_batch))
     except msgspec.ValidationError as error:
         raise unacceptable(f"prompt: {error}", "prompt") from None
     model = models.named(asked.model)
@@ -260,7 +264,8 @@ def render_completion(models: Models, body: bytes) -> bytes:
     given = DEFAULT_MAX_TOKENS if asked.max_tokens is None else asked.max_tokens
     _check_lengths(model, asked, given, "max_tokens")
     name = _name_of(asked, "cmpl")
-    answers = []
+    answers: list[bytes] = []
+    tokens = size = 0
     for i, prompt in enumerate(prompts):
         if isinstance(prompt, str):
             ids, offsets = _encoded(model, asked, prompt, asked.add_special_tokens, given)
@@ -270,6 +275,8 @@ def render_completion(models: Models, body: bytes) -> bytes:
             if kept is not None and kept < len(ids):
                 ids = ids[:kept] if asked.truncation_side == "right" else ids[len(ids) - kept :]
         ids = _checked(model, ids)
+        tokens += len(ids)
+        models.check_tokens(tokens, "prompt")
         most = _max_tokens(model, asked, given, len(ids))
         params = sampling_params(
             asked,
@@ -283,6 +290,14 @@ def render_completion(models: Models, body: bytes) -> bytes:
         )
         one = name if len(prompts) == 1 else f"{name}-{i}"
         answers.append(_generate(asked, one, ids, offsets, params, None))
+        size += len(answers[-1])
+        if size > ANSWER_MAX:
+            raise Refused(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                f"the answer has more than {ANSWER_MAX} bytes: send fewer prompts at once",
+                param="prompt",
+            )
+    model.count(tokens)
     return b"[%b]" % b",".join(answers)
 
 
@@ -336,6 +351,10 @@ def _check_chat(asked: ChatRequest) -> None:
             raise not_implemented(name, name)
 
 
+# What a template's own variables may not be: arguments of Tokenizer.apply_chat_template.
+ARGUMENTS = ("messages", "special_in_messages", "tokenize", "tools")
+
+
 def chat_text(models: Models, model: Model, asked: ChatRequest) -> str:
     """A conversation by the model's template."""
     variables = dict(asked.chat_template_kwargs or {})
@@ -375,6 +394,8 @@ def chat_text(models: Models, model: Model, asked: ChatRequest) -> str:
         )
     except (TypeError, ValueError) as error:
         raise unacceptable(str(error).removeprefix("chat template: ")) from None
+    except RecursionError:
+        raise unacceptable("the conversation is nested too deeply") from None
 
 
 def _tool(tool: Tool) -> dict[str, Any]:
@@ -404,6 +425,8 @@ def render_chat(models: Models, body: bytes) -> bytes:
     text = chat_text(models, model, asked)
     ids, offsets = _encoded(model, asked, text, asked.add_special_tokens, given)
     ids = _checked(model, ids)
+    models.check_tokens(len(ids), "messages")
+    model.count(len(ids))
     prompt_logprobs = asked.prompt_logprobs
     if prompt_logprobs is None and asked.echo:
         prompt_logprobs = asked.top_logprobs or 0

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import Any
 
 import msgspec
@@ -11,10 +12,18 @@ from msgspec import UNSET, Struct, UnsetType
 from .._native import libtok
 from ..tokenizer.batch import Uint32Ids
 from . import tei
+from .appliances import Appliances
 from .block_keys import BlockKeys, json_keys
 from .body import read
-from .errors import Refused, as_tei, bad_request
+from .errors import Refused, as_tei, bad_request, unacceptable
 from .models import Model, Models
+from .render import ChatRequest, chat_text
+
+# Fields of a conversation, which is rendered as for /v1/chat/completions/render.
+CHAT = (
+    "add_generation_prompt", "chat_template", "chat_template_kwargs", "continue_final_message",
+    "messages", "tools",
+)  # fmt: skip
 
 
 class TokenizeRequest(Struct):
@@ -39,33 +48,17 @@ class DetokenizeRequest(Struct):
     model: str | None = None
 
 
-# What a template's own variables may not be: arguments of Tokenizer.apply_chat_template.
-ARGUMENTS = ("chat_template", "messages", "special_in_messages", "tokenize", "tools")
-OWN_TEMPLATE = "a request's own template is not accepted"
-
-
-def _ids_of_chat(model: Model, asked: TokenizeRequest, messages: list[dict[str, Any]]) -> Any:
-    if asked.continue_final_message and asked.add_generation_prompt:
-        raise bad_request(
+def _ids_of_chat(models: Models, model: Model, asked: TokenizeRequest) -> Uint32Ids:
+    given = {name: getattr(asked, name) for name in CHAT}
+    try:
+        chat = msgspec.convert(given, ChatRequest)
+    except msgspec.ValidationError as error:
+        raise bad_request(str(error), "messages") from None
+    if chat.continue_final_message and chat.add_generation_prompt:
+        raise unacceptable(
             "Cannot set both `continue_final_message` and `add_generation_prompt` to True."
         )
-    if asked.chat_template is not None:
-        raise bad_request(f"chat_template: {OWN_TEMPLATE}", "chat_template")
-    variables = asked.chat_template_kwargs or {}
-    for name in ARGUMENTS:
-        if name in variables:
-            why = OWN_TEMPLATE if name == "chat_template" else "not a variable of templates"
-            raise bad_request(f"chat_template_kwargs: {name}: {why}", "chat_template_kwargs")
-    given = {
-        "add_generation_prompt": asked.add_generation_prompt,
-        "continue_final_message": asked.continue_final_message,
-    }
-    try:
-        text = model.tokenizer.apply_chat_template(
-            messages, tools=asked.tools, tokenize=False, **(variables | given)
-        )
-    except (TypeError, ValueError) as error:
-        raise bad_request(str(error), "messages") from None
+    text = chat_text(models, model, chat)
     return model.tokenizer.encode(text, add_special_tokens=asked.add_special_tokens is True)
 
 
@@ -97,16 +90,22 @@ def tokenize(models: Models, body: bytes) -> bytes:
     return _here(models, body, _read(body))
 
 
-async def tokenize_by_appliances(models: Models, body: bytes) -> bytes:
+def tokenize_by_appliances(models: Models, body: bytes) -> bytes | Awaitable[bytes]:
     """The same; plain prompts are tokenized by appliances, where the model has any."""
     asked = _read(body)
     if isinstance(asked.prompt, str):
         model = models.named(asked.model)
         if model.appliances is not None and model.appliances.takes(asked.prompt):
-            special = asked.add_special_tokens is not False
-            ids = await model.appliances.encode(asked.prompt, add_special_tokens=special)
-            return _answer(models, model, asked, ids)
+            return _there(models, model, model.appliances, asked, asked.prompt)
     return _here(models, body, asked)
+
+
+async def _there(
+    models: Models, model: Model, appliances: Appliances, asked: TokenizeRequest, prompt: str
+) -> bytes:
+    special = asked.add_special_tokens is not False
+    ids = await appliances.encode(prompt, add_special_tokens=special)
+    return _answer(models, model, asked, ids)
 
 
 def _here(models: Models, body: bytes, asked: TokenizeRequest) -> bytes:
@@ -117,7 +116,7 @@ def _here(models: Models, body: bytes, asked: TokenizeRequest) -> bytes:
             raise as_tei(refused) from None
     model = models.named(asked.model)
     if isinstance(asked.messages, list):
-        ids = _ids_of_chat(model, asked, asked.messages)
+        ids = _ids_of_chat(models, model, asked)
     else:
         assert isinstance(asked.prompt, str)
         ids = model.tokenizer.encode(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from .models import Model
 
+UNFINISHED_MAX = 64  # tokens that wait for the rest of a character, which has 4 at most
 BEFORE = 5  # tokens of a prompt that its answer is decoded with
 UNFINISHED = "\ufffd"
 
@@ -24,13 +25,15 @@ class Window:
 
     def feed(self, model: Model, ids: list[int], skip_special: bool) -> str:
         """The text that they add; ids that are not in the vocabulary have none."""
+        model.count(len(ids))
         decode = model.hf.decode_tokens
         found = []
         for id in ids:
             self.tokens += model.spelled([id], skip_special)
             before = decode(self.tokens[self.prefix : self.read])
             text = decode(self.tokens[self.prefix :])
-            if len(text) > len(before) and not text.endswith(UNFINISHED):
+            finished = len(text) > len(before) and not text.endswith(UNFINISHED)
+            if finished or len(self.tokens) - self.read > UNFINISHED_MAX:
                 found.append(text[len(before) :])
                 self.prefix, self.read = self.read, len(self.tokens)
             self.tokens = self.tokens[self.prefix :]

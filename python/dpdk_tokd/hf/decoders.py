@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 Json = dict[str, Any]
@@ -37,7 +37,7 @@ def _byte_level(tokens: Tokens) -> Tokens:
 
 
 def _word_piece(prefix: str, cleanup: bool) -> Step:
-    @cache  # as large as the vocabulary, at most
+    @lru_cache(maxsize=1 << 18)  # tokens need not be the vocabulary's
     def one(first: bool, token: str) -> str:
         if not first:
             token = token.removeprefix(prefix) if token.startswith(prefix) else " " + token

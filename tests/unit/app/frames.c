@@ -264,8 +264,9 @@ gather(uint64_t stream, struct text_ids *got)
 			continue;
 		}
 		assert_true(rec->kind == TOKD_REC_TOKENS || rec->kind == TOKD_REC_TEXT);
-		n_keys = r->block_size == 0 ? 0
-					    : tokd_rec_keys(rec->first, rec->count, r->block_size);
+		n_keys = r->block_size == 0 || rec->kind == TOKD_REC_TEXT
+				 ? 0
+				 : tokd_rec_keys(rec->first, rec->count, r->block_size);
 		assert_int_equal(!(rec->flags & TOKD_REC_KEYS), n_keys == 0);
 		assert_int_equal(rec->bytes, tokd_rec_bytes(tokd_rec_words(rec->kind, rec->count)) +
 						     tokd_rec_keys_bytes(r, n_keys));

@@ -117,7 +117,7 @@ def test_a_conversation_is_rendered(app: App, model: Model) -> None:
         ("messages", []),
     ):
         answer = ask(app, "/tokenize", {"messages": said, name: value})
-        assert answer.error()[::2] == (400, name), value
+        assert answer.status == 400, value
     both = {"messages": said, "continue_final_message": True, "add_generation_prompt": True}
     assert "Cannot set both" in ask(app, "/tokenize", both).error()[1]
 

@@ -99,7 +99,7 @@ struct tokd_ring {
 	bool registered;    /* DPDK knows the memory */
 };
 
-/* Has a reader kept the ring full for so many ticks? Any thread. */
+/* Has a reader kept the ring full for `ticks`, or longer? Any thread. */
 static inline bool
 tokd_reader_is_overdue(const struct tokd_reader *rd, uint64_t ticks, uint64_t now)
 {

@@ -61,7 +61,7 @@ tokd_rec_keys_bytes(const struct tokd_ring *r, uint64_t n)
 	return RTE_ALIGN_CEIL(n * r->key_bytes, (uint64_t)TOKD_RING_ALIGN);
 }
 
-/* Bytes of a record of up to `count`, with the keys of all blocks that so many ids can fill. */
+/* The most bytes of a record of `count`: with the keys of all blocks that its ids may fill. */
 static inline uint64_t
 tokd_rec_most(const struct tokd_ring *r, enum tokd_rec_kind kind, uint64_t count)
 {
@@ -96,7 +96,7 @@ tokd_ring_reserve(struct tokd_ring *r, uint64_t bytes)
 }
 
 /*
- * Publish the record at `pos`, of so many bytes; `bytes`, `kind` and `t_publish` are set here, all
+ * Publish the record at `pos`, `bytes` long; its `bytes`, `kind` and `t_publish` are set here, all
  * else by the caller.
  */
 static inline void

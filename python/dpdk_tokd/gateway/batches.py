@@ -90,6 +90,8 @@ class Batches:
         try:
             while self._again or self._requests:
                 batch = [self._again.popleft()] if self._again else self._next()
+                if not batch:
+                    continue  # nobody waits any more
                 rows = [row for _, row in batch]
                 try:
                     made = await loop.run_in_executor(self._thread, self._run, rows)

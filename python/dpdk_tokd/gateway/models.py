@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 from collections.abc import Iterable
 from functools import cached_property
@@ -17,7 +16,7 @@ import numpy as np
 from ..hf import HFTokenizer
 from ..tokenizer import Tokenizer
 from ..tokenizer.batch import ID_MAX, Ids
-from ..tokenizer.config import CONFIG, Config, config_of
+from ..tokenizer.config import CONFIG, Config, config_of, object_of
 from .errors import Refused, bad_request, unacceptable
 
 if TYPE_CHECKING:
@@ -57,18 +56,7 @@ GENERATION = (
 
 
 def _object(folder: str, name: str) -> dict[str, Any]:
-    """Of a file; empty where there is none."""
-    path = os.path.join(folder, name)
-    try:
-        with open(path, encoding="utf-8") as file:
-            found: Any = json.load(file)
-    except FileNotFoundError:
-        return {}
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
-    if not isinstance(found, dict):
-        raise ValueError(f"{path}: expected an object, got {type(found).__name__}")
-    return found
+    return object_of(os.path.join(folder, name))
 
 
 def _context_of(folder: str) -> int | None:

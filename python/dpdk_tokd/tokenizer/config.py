@@ -47,7 +47,7 @@ class Config:
         )
 
 
-def _json(path: str) -> dict[str, Any]:
+def object_of(path: str) -> dict[str, Any]:
     """The object in a file; empty where there is none."""
     import json
 
@@ -106,11 +106,11 @@ def _templates(folder: str, path: str, value: object) -> dict[str, str]:
 def config_of(folder: str) -> Config:
     """ValueError names the file that cannot be read."""
     path = os.path.join(folder, CONFIG)
-    document = _json(path)
+    document = object_of(path)
     special = _special(path, document)
     if "added_tokens_decoder" not in document:  # written by older versions, which read the other
         other = os.path.join(folder, SPECIAL_TOKENS)
-        special |= _special(other, _json(other))
+        special |= _special(other, object_of(other))
     length = document.get("model_max_length")
     known = isinstance(length, int) and 0 < length <= LENGTH_MAX  # 10**30 stands for no limit
     templates = _templates(folder, path, document.get("chat_template"))

@@ -188,6 +188,26 @@ def test_what_arrives_meanwhile_is_the_next_batch() -> None:
     asyncio.run(clients())
 
 
+def test_who_hangs_up_is_not_worked_for() -> None:
+    held = Held()
+    queue = batches.Batches(held.run)
+
+    async def clients() -> None:
+        first = asyncio.create_task(queue.vectors([row(1)]))
+        await begun(held)
+        gone = asyncio.create_task(queue.vectors([row(2)]))
+        await asyncio.sleep(0)
+        gone.cancel()
+        await asyncio.wait([gone])
+        held.go.release()
+        assert len(await first) == 1
+        held.go.release()
+        assert len(await queue.vectors([row(3)])) == 1
+        assert held.batches == [[1], [3]] and queue.waiting == 0
+
+    asyncio.run(clients())
+
+
 def test_a_text_that_fails_fails_alone() -> None:
     held = Held()
     queue = batches.Batches(held.run)

@@ -17,6 +17,6 @@ void tokd_text_rx(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_p
 /* The answer that the stream of a text owes, if it does. */
 void tokd_text_reply(struct tokd_worker *w, struct tokd_stream *s);
 
-/* An answer without a stream, to a text of so many bytes. */
+/* An answer without a stream, to a text of `received` bytes. */
 void tokd_text_refuse(struct tokd_worker *w, const struct tokd_peer *peer, enum tokd_reason reason,
 	uint32_t received);

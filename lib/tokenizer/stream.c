@@ -201,12 +201,12 @@ encode_bytes(struct tok_stream *s, const uint8_t *text, size_t n, bool last, uin
 	while (p < end) {
 		const size_t whole = s->vocab->kernels->utf8(p, (size_t)(end - p));
 		struct tok_utf8_span span = tok_utf8_scan(p + whole, (size_t)(end - p) - whole);
-		bool all = last && span.end == TOK_UTF8_WHOLE;
+		const bool all = last && span.end == TOK_UTF8_WHOLE;
 
 		span.valid += whole;
 		if (span.valid > 0)
 			error = feed_valid(s, &m, p, span.valid, all, ids);
-		if (error != TOK_ERROR_NONE)
+		if (all || error != TOK_ERROR_NONE)
 			return error;
 		p += span.valid;
 		if (span.end == TOK_UTF8_SHORT) {

@@ -59,11 +59,11 @@ slot_of(struct tokd_engine *e, const struct tokd_rep *rep)
 
 /* Doubled at each refusal of the text: others wait too. */
 static uint64_t
-pause_of(const struct tokd_request *r, const struct tokd_rep *rep)
+pause_of(const struct slot *s, const struct tokd_rep *rep)
 {
 	const bool told = rep->reason == TOKD_R_BUSY && rep->retry_ms > 0;
 	const uint64_t first = told ? rep->retry_ms * NS_A_MS : BUSY_PAUSE;
-	const uint32_t times = r->resends < 16 ? r->resends : 16;
+	const uint32_t times = s->resends < 16 ? s->resends : 16;
 
 	return first > BUSY_MOST >> times ? BUSY_MOST : first << times;
 }
@@ -90,11 +90,12 @@ again(struct tokd_engine *e, struct slot *s, const struct tokd_rep *rep, uint64_
 	s->moved_at = now;
 	if (pause) {
 		s->pausing = true;
-		engine_time_set(e, s, now + pause_of(s->r, rep));
+		engine_time_set(e, s, now + pause_of(s, rep));
 	} else {
 		engine_begin(e, s);
 		engine_time_wait(e, s, now);
 	}
+	s->resends++;
 	s->r->resends++;
 }
 
@@ -130,7 +131,7 @@ static bool
 may_try_again(const struct tokd_engine *e, struct slot *s, uint32_t reason, uint64_t now)
 {
 	if (reason != TOKD_R_BUSY)
-		return s->r->resends - s->n_busy < RESENDS_MAX;
+		return s->resends - s->n_busy < RESENDS_MAX;
 	if (s->n_busy++ == 0)
 		s->busy_at = now;
 	return s->n_busy <= RESENDS_MAX || now < s->busy_at + e->config.timeout_ns;
@@ -146,6 +147,11 @@ failed(struct tokd_engine *e, struct slot *s, const struct tokd_rep *rep, uint64
 	/* Only a POLL arrived, no text: the time-out sends the text again. */
 	if (reason == TOKD_R_UNKNOWN && !s->known)
 		return;
+	if (reason == TOKD_R_ID && s->r->flags & TOKD_REQUEST_DECODE &&
+		rep->text_end >= s->r->len) { /* there is no such id */
+		e->stats.bad++;
+		return;
+	}
 	s->r->reason = reason;
 	if (reason == TOKD_R_ID)
 		s->r->error = (int)(rep->text_end / sizeof(uint32_t));

@@ -34,6 +34,8 @@ STAGES = (
     "text_to_last_id",
     "tokenizer",
     "ring_to_reply",
+    "ids_to_text",
+    "decoder",
     "posted_to_done",
 )
 

@@ -4,6 +4,7 @@
 
 #include "fixture.h"
 #include "small_vocab.h"
+#include "telemetry/histogram.h"
 
 #define DECODE (TOKD_F_IDS | TOKD_F_DECODE)
 #define IDS 6000
@@ -78,6 +79,12 @@ FIXTURE_TEST(decode_of_every_cut_gives_the_same_text)
 	assert_int_equal(fx->w.counter[C_DECODED_IDS], n_ids * fx->w.counter[C_STREAMS_DONE]);
 	expect_count(C_TEXT_BYTES, 0);
 	expect_count(C_IDS, 0);
+	for (uint32_t t = 0; t < T_COUNT; t++) {
+		const bool decodes = t == T_IDS_TO_TEXT || t == T_DECODER || t == T_RING_TO_REPLY;
+
+		assert_int_equal(tokd_histogram_count(&fx->w.time[t]),
+			decodes ? fx->w.counter[C_STREAMS_DONE] : 0);
+	}
 }
 
 FIXTURE_TEST(decode_of_packets_out_of_order_and_of_segments)

@@ -447,6 +447,13 @@ TEST(half_an_id_is_refused_and_one_that_is_none_is_named)
 	world_run(w, 1);
 	assert_int_equal(r.status, TOKD_E_REFUSED);
 	assert_int_equal(r.error, 2);
+	/* There is no fifth id. */
+	assert_int_equal(tokd_engine_submit(w->e, &r), TOKD_PENDING);
+	w->server.refuse_first = 1;
+	w->server.retry_ms = 16;
+	world_run(w, 1);
+	assert_int_equal(r.status, TOKD_OK);
+	assert_int_equal(tokd_engine_stats(w->e).bad, 1);
 	world_free(w);
 }
 

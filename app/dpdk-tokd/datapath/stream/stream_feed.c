@@ -60,18 +60,22 @@ reserve(struct tokd_worker *w, struct tokd_stream *s, uint64_t bytes)
 	return pos;
 }
 
-/* After a record was published; s->total does not include it yet. */
+/* After a record of this kind was published; s->total does not include it yet. */
 static __rte_always_inline void
-take_times(struct tokd_worker *w, struct tokd_stream *s, const struct tokd_rec *rec)
+take_times(struct tokd_worker *w, struct tokd_stream *s, enum tokd_rec_kind kind,
+	const struct tokd_rec *rec)
 {
+	const bool decodes = kind == TOKD_REC_TEXT;
 	uint64_t t = rec->t_publish;
 
-	tokd_histogram_add(&w->time[T_WIRE_TO_RING], t - rec->t_rx);
-	if (s->total == 0 && rec->count > 0)
+	if (!decodes)
+		tokd_histogram_add(&w->time[T_WIRE_TO_RING], t - rec->t_rx);
+	if (!decodes && s->total == 0 && rec->count > 0)
 		tokd_histogram_add(&w->time[T_TEXT_TO_FIRST_ID], t - s->t_open);
 	if (rec->flags & TOKD_REC_LAST) {
-		tokd_histogram_add(&w->time[T_TEXT_TO_LAST_ID], t - s->t_open);
-		tokd_histogram_add(&w->time[T_TOKENIZER], s->tok_ticks);
+		tokd_histogram_add(
+			&w->time[decodes ? T_IDS_TO_TEXT : T_TEXT_TO_LAST_ID], t - s->t_open);
+		tokd_histogram_add(&w->time[decodes ? T_DECODER : T_TOKENIZER], s->tok_ticks);
 		s->t_last = t;
 	}
 }
@@ -115,7 +119,7 @@ publish(struct tokd_worker *w, struct tokd_stream *s, enum tokd_rec_kind kind, u
 	}
 	tokd_ring_publish_bytes(&w->ring, pos, kind, bytes);
 	tokd_count_record(w);
-	take_times(w, s, rec);
+	take_times(w, s, kind, rec);
 	s->published = true;
 
 	if (count > 0 && (s->flags & TOKD_F_IDS)) {

@@ -220,7 +220,7 @@ class App:
                 made = await loop.run_in_executor(self._threads, self._made, request, work, body)
             else:
                 made = self._made(request, work, body)
-            return made if isinstance(made, bytes) else await made
+            return made if isinstance(made, bytes) else await _wanted(made, receive)
         finally:
             self.in_progress -= 1
             self.bytes_held -= request.arrived
@@ -328,3 +328,16 @@ class App:
 
 class _HungUp(Exception):
     """The client does not wait for an answer."""
+
+
+async def _wanted(made: Awaitable[bytes], receive: Receive) -> bytes:
+    """_HungUp: the client is gone, and what has not begun for it does not."""
+    work, gone = asyncio.ensure_future(made), asyncio.ensure_future(receive())
+    try:
+        await asyncio.wait((work, gone), return_when=asyncio.FIRST_COMPLETED)
+        if not work.done():
+            raise _HungUp
+        return work.result()
+    finally:
+        work.cancel()
+        gone.cancel()

@@ -77,6 +77,8 @@ def ask(
     sent: list[Any] = []
 
     async def receive() -> Any:
+        if not messages:
+            await asyncio.Event().wait()  # the client does not hang up
         return messages.pop(0)
 
     async def send(message: Any) -> None:

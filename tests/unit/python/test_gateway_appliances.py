@@ -77,8 +77,12 @@ async def ask(app: App, path: str, body: object = None) -> tuple[int, Any, dict[
         "headers": [(b"content-type", b"application/json")],
     }
 
+    messages = [{"type": "http.request", "body": json.dumps(body).encode()}]
+
     async def receive() -> Any:
-        return {"type": "http.request", "body": json.dumps(body).encode()}
+        if not messages:
+            await asyncio.Event().wait()  # the client does not hang up
+        return messages.pop()
 
     async def send(message: Any) -> None:
         sent.append(message)

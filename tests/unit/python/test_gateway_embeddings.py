@@ -20,6 +20,7 @@ from dpdk_tokd.gateway import batches
 from dpdk_tokd.gateway.app import App
 from dpdk_tokd.gateway.models import Model, Models
 from test_gateway import ask
+from test_gateway_server import answer_of, post, serving, until
 
 
 def vectors(rows: Sequence[Any]) -> Any:
@@ -204,6 +205,29 @@ def test_who_hangs_up_is_not_worked_for() -> None:
         held.go.release()
         assert len(await queue.vectors([row(3)])) == 1
         assert held.batches == [[1], [3]] and queue.waiting == 0
+
+    asyncio.run(clients())
+
+
+def test_who_hangs_up_while_texts_wait_is_counted(app: App, tmp_path: Path) -> None:
+    held = Held()
+    app.embeddings.batches["gpt2"] = queue = batches.Batches(held.run)
+    counted = 'tokd_gateway_requests_total{path="/v1/embeddings",status="499"} 1.0'
+
+    async def clients() -> None:
+        async with serving(app, tmp_path / "socket") as connect:
+            reader, writer = await connect()
+            writer.write(post({"input": [1]}, "/v1/embeddings"))
+            await begun(held)
+            _, gone = await connect()
+            gone.write(post({"input": [2]}, "/v1/embeddings"))
+            await until(lambda: queue.waiting == 1)
+            gone.close()
+            await until(lambda: counted in app.metrics.page().decode())
+            held.go.release()
+            assert (await answer_of(reader))[0] == 200
+            writer.close()
+        assert held.batches == [[1]] and (queue.waiting, app.in_progress) == (0, 0)
 
     asyncio.run(clients())
 

@@ -78,6 +78,13 @@ async def serving(app: App, path: Path) -> AsyncIterator[Callable[[], Any]]:
         yield lambda: asyncio.open_unix_connection(str(path))
 
 
+async def until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        await asyncio.sleep(0.01)  # there is no event to wait for
+
+
 def test_requests_in_a_pipeline_are_answered_in_their_order(app: App, tmp_path: Path) -> None:
     """Short ones go around ASGI; those in chunks, long ones and other paths do not."""
     long = "one " * THREAD_BYTES
@@ -142,10 +149,7 @@ def test_who_hangs_up_is_counted(app: App, tmp_path: Path) -> None:
                 writer.write(sent[:-5])
                 await writer.drain()
                 writer.close()
-            until = time.monotonic() + 60
-            while counted not in app.metrics.page().decode():
-                assert time.monotonic() < until
-                await asyncio.sleep(0.01)  # there is no event to wait for
+            await until(lambda: counted in app.metrics.page().decode())
 
     asyncio.run(run())
     assert (app.in_progress, app.bytes_held) == (0, 0)

@@ -22,7 +22,7 @@ from .. import __version__
 from . import metrics, tei
 from .derender import derender_chat, derender_completion
 from .embed import Embeddings
-from .errors import Refused, as_tei, bad_request
+from .errors import Refused, as_tei, bad_request, busy
 from .models import Models
 from .render import messages_render, render_chat, render_completion, request_name, responses_render
 from .tokenize import detokenize, tokenize, tokenize_by_appliances
@@ -31,8 +31,9 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
+Made = bytes | Awaitable[bytes]
 Work = Callable[[Models, bytes], bytes]
-Later = Callable[[Models, bytes], bytes | Awaitable[bytes]]
+Later = Callable[[Models, bytes], Made]
 
 THREAD_BYTES = 32 << 10  # a longer body is worked on in a thread: others do not wait for it
 BODIES = 16  # of the longest kind: memory of all that are in progress
@@ -87,14 +88,6 @@ def _models(models: Models, started: int) -> bytes:
     return msgspec.json.encode({"object": "list", "data": cards})
 
 
-def _busy(why: str) -> Refused:
-    return Refused(
-        HTTPStatus.SERVICE_UNAVAILABLE,
-        f"{why}: send it again",
-        headers=((b"retry-after", b"1"),),
-    )
-
-
 def too_slow() -> Refused:
     return Refused(HTTPStatus.REQUEST_TIMEOUT, f"the request has not arrived within {BODY_S:g} s")
 
@@ -122,14 +115,15 @@ class App:
         self._numbers = itertools.count()
         listed = _models(models, int(time.time()))
         version = msgspec.json.encode({"version": __version__})
-        self.fixed: dict[str, bytes] = {
-            "/health": b"",
-            "/info": tei.info(models, self.limits.requests),
-            "/metrics": b"",  # made when it is asked for
-            "/ping": b"",
-            "/ready": b"",
-            "/v1/models": listed,
-            "/version": version,
+        self.embeddings = Embeddings(models)
+        self.fixed: dict[str, Callable[[], Made]] = {
+            "/health": bytes,
+            "/info": lambda: tei.info(models, self.embeddings.embedders, self.limits.requests),
+            "/metrics": self.metrics.page,
+            "/ping": bytes,
+            "/ready": self._ready,
+            "/v1/models": lambda: listed,
+            "/version": lambda: version,
         }
         self.work: dict[str, Work] = {
             "/decode": tei.decode,
@@ -142,12 +136,15 @@ class App:
             "/v1/messages/render": messages_render,
             "/v1/responses/render": responses_render,
         }
-        self.embeddings = Embeddings(models)
         self.later: dict[str, Later] = dict(self.embeddings.work)
         if any(model.appliances is not None for model in models.by_name.values()):
             del self.work["/tokenize"]
             self.later["/tokenize"] = tokenize_by_appliances
         self.tei = frozenset(("/decode", "/embed", "/info", "/"))
+
+    async def _ready(self) -> bytes:
+        await self.models.check()
+        return b""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -157,13 +154,9 @@ class App:
             work = self._admitted(request)
             if work is not None:
                 body = await self._worked(request, work, receive)
-            elif request.path == "/ready":
-                await self.models.check()
-                body = b""
-            elif request.path == "/metrics":
-                body = self.metrics.page()
             else:
-                body = self.fixed[request.path]
+                made = self.fixed[request.path]()
+                body = made if isinstance(made, bytes) else await made
         except _HungUp:
             self.hung_up(request)
             return
@@ -206,7 +199,7 @@ class App:
 
     async def _worked(self, request: Request, work: Work | Later, receive: Receive) -> bytes:
         if self.in_progress >= self.limits.requests:
-            raise _busy(f"{self.in_progress} requests are in progress")
+            raise busy(f"{self.in_progress} requests are in progress")
         self.in_progress += 1
         try:
             try:
@@ -245,7 +238,7 @@ class App:
             self.bytes_held += len(part)
             self._check_size(request.arrived)
             if self.bytes_held > self.limits.body * BODIES:
-                raise _busy(f"bodies of {self.bytes_held} bytes are in progress")
+                raise busy(f"bodies of {self.bytes_held} bytes are in progress")
             more = message.get("more_body", False)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 

@@ -16,7 +16,7 @@ from ..client.aio import REQUESTS_MAX, AsyncClient
 from ..tokenizer import Tokenizer
 from ..tokenizer.batch import Uint32Ids
 from ..wire import Reason
-from .errors import Refused
+from .errors import Refused, busy
 from .models import Models
 
 CHECK_S = 1.0  # without an answer: none is there
@@ -100,12 +100,9 @@ class Appliances:
 
 def _unavailable(why: object) -> Refused:
     log.warning("appliances: %s", why)
-    busy = isinstance(why, TokdError) and why.reason in BUSY
-    return Refused(
-        HTTPStatus.TOO_MANY_REQUESTS if busy else HTTPStatus.SERVICE_UNAVAILABLE,
-        "the appliances are busy: send it again" if busy else "no appliance answers: send it again",
-        headers=((b"retry-after", b"1"),),
-    )
+    if isinstance(why, TokdError) and why.reason in BUSY:
+        return busy("the appliances are busy", HTTPStatus.TOO_MANY_REQUESTS)
+    return busy("no appliance answers")
 
 
 def attach(models: Models, hosts: str, in_flight: int) -> None:

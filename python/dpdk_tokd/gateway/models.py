@@ -219,6 +219,14 @@ class Models:
             )
         return model
 
+    def check_batch(self, texts: int, field: str) -> None:
+        if texts > self.max_batch:
+            raise Refused(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                f"batch size {texts} > maximum allowed batch size {self.max_batch}",
+                param=field,
+            )
+
     def check_tokens(self, tokens: int, field: str) -> None:
         if tokens > self.max_tokens:
             raise bad_request(

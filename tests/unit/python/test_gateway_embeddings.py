@@ -28,22 +28,24 @@ def vectors(rows: Sequence[Any]) -> Any:
     return np.array([[len(row), row[0], row[-1], 1] for row in rows], np.float32)
 
 
+def embedder(model: Model) -> Any:
+    return SimpleNamespace(
+        tokenizer=model.tokenizer,
+        max_tokens=8,
+        dimensions=4,
+        normalizes=False,
+        prompts={"query": "one"},
+        default_prompt=None,
+        pooling="mean",
+        vectors=vectors,
+    )
+
+
 @pytest.fixture
 def app(gpt2_file: Path) -> App:
     model = Model("gpt2", str(gpt2_file))
     made = App(Models([model, Model("plain", str(gpt2_file))]))
-    made.embeddings.add(
-        "gpt2",
-        SimpleNamespace(
-            tokenizer=model.tokenizer,
-            max_tokens=8,
-            dimensions=4,
-            normalizes=False,
-            prompts={"query": "one"},
-            default_prompt=None,
-            vectors=vectors,
-        ),
-    )
+    made.embeddings.add("gpt2", embedder(model))
     return made
 
 
@@ -120,6 +122,13 @@ def test_what_is_wrong_is_named(app: App, given: Any, status: int, message: str)
     error = answer.json()
     assert answer.status == status and re.search(message, error["error"]), error
     assert error["error_type"] in ("Validation", "Empty")
+
+
+def test_it_says_what_it_is(app: App) -> None:
+    info = ask(app, "/info").json()
+    assert info["model_type"] == {"embedding": {"pooling": "mean"}}
+    assert (info["model_dtype"], info["served_model_name"]) == ("float32", "gpt2")
+    assert (info["max_input_length"], info["max_batch_tokens"]) == (8, batches.BATCH_TOKENS)
 
 
 def test_too_long_and_unknown(app: App) -> None:

@@ -10,7 +10,7 @@ import logging
 import os
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sized
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -47,7 +47,7 @@ log = logging.getLogger("tokd-gateway")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """body: bytes of a request. requests: in progress at once, more are refused."""
+    """body: bytes of a request. requests: in progress at once, by HTTP and gRPC together."""
 
     body: int = 16 << 20
     requests: int = 1024
@@ -106,11 +106,12 @@ class App:
         self.limits = limits or Limits()
         self.keys = tuple(key.encode() for key in keys)
         self.log_requests = log_requests
-        self.in_progress = 0
+        self.in_progress = 0  # by HTTP
+        self.by_grpc: Sized = ()  # likewise
         self.bytes_held = 0  # of bodies in progress
         # A thread more than there are CPUs would be no faster, and has caches of its own.
         self._threads = ThreadPoolExecutor(len(os.sched_getaffinity(0)))
-        self.metrics = metrics.Metrics(models, lambda: self.in_progress)
+        self.metrics = metrics.Metrics(models, self.requests)
         self._start = os.urandom(8).hex().encode()
         self._numbers = itertools.count()
         listed = _models(models, int(time.time()))
@@ -140,11 +141,16 @@ class App:
         if any(model.appliances is not None for model in models.by_name.values()):
             del self.work["/tokenize"]
             self.later["/tokenize"] = tokenize_by_appliances
+        self.paths = {*self.work, *self.later, *self.fixed}  # in metrics; others are "other"
         self.tei = frozenset(("/decode", "/embed", "/info", "/"))
 
     async def _ready(self) -> bytes:
         await self.models.check()
         return b""
+
+    def requests(self) -> int:
+        """In progress."""
+        return self.in_progress + len(self.by_grpc)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -197,9 +203,13 @@ class App:
             raise bad_request("Unsupported Media Type: Only 'application/json' is allowed")
         return work
 
-    async def _worked(self, request: Request, work: Work | Later, receive: Receive) -> bytes:
-        if self.in_progress >= self.limits.requests:
-            raise busy(f"{self.in_progress} requests are in progress")
+    def check_busy(self, others: int) -> None:
+        """Refused: `others` requests are too many in progress to take one more."""
+        if others >= self.limits.requests:
+            raise busy(f"{others} requests are in progress")
+
+    async def _worked(self, request: Request, work: Work, receive: Receive) -> bytes:
+        self.check_busy(self.requests())
         self.in_progress += 1
         try:
             try:
@@ -287,7 +297,7 @@ class App:
         more: tuple[tuple[bytes, bytes], ...],
         body: bytes,
     ) -> Answer:
-        self._note(request, status, len(body))
+        self.note(request, int(status), len(body))
         headers = [
             (b"content-type", media),
             (b"content-length", b"%d" % len(body)),
@@ -297,18 +307,16 @@ class App:
         return Answer(status, headers, body)
 
     def hung_up(self, request: Request) -> None:
-        self._note(request, HUNG_UP, 0)
+        self.note(request, HUNG_UP, 0)
 
-    def _note(self, request: Request, status: int, size: int) -> None:
-        """In the metrics, and where it is asked for in the log."""
+    def note(self, request: Request, status: object, size: int) -> None:
+        """In the metrics, and where it is asked for in the log; from any thread."""
         seconds = time.perf_counter() - request.begun
-        path = request.path
-        if not any(path in paths for paths in (self.work, self.later, self.fixed)):
-            path = "other"
-        self.metrics.count(path, int(status), seconds, request.arrived, size)
+        path = request.path if request.path in self.paths else "other"
+        self.metrics.count(path, str(status), seconds, request.arrived, size)
         if self.log_requests:
             log.info(
-                "request %s: %s %s: %d, %d bytes in, %d out, %.3f ms",
+                "request %s: %s %s: %s, %d bytes in, %d out, %.3f ms",
                 request.name.decode(),
                 request.method,
                 path,

@@ -133,7 +133,7 @@ def parser() -> argparse.ArgumentParser:
         type=_positive,
         default=Limits().requests,
         metavar="N",
-        help="in progress at once; more get 503 (default %(default)s)",
+        help="in progress at once, by HTTP and gRPC together; more get 503 (default %(default)s)",
     )
     add(
         "--api-key",

@@ -282,6 +282,8 @@ class App:
 
     def refused(self, request: Request, error: Exception) -> Answer:
         """The answer for an exception of the others."""
+        if isinstance(error, (OverflowError, RecursionError)):
+            error = bad_request(f"a number is too large, or the nesting too deep: {error}")
         if not isinstance(error, Refused):
             log.error("request %s: %s", request.name.decode(), request.path, exc_info=error)
             error = Refused(HTTPStatus.INTERNAL_SERVER_ERROR, "an error of the gateway: its log")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -142,32 +143,37 @@ class CompletionChunk(Struct, kw_only=True):
     completion_request: CompletionRequest | None = None
 
 
-def _check_bounds(model: Model, answers: list[Generated]) -> None:
+def _check_choices(model: Model, choices: Sequence[StreamChoice]) -> None:
     """Limits before work."""
+    most = model.max_model_len
+    if len(choices) > SEQUENCES_MAX:
+        raise unacceptable(
+            f"choices count ({len(choices)}) exceeds server maximum ({SEQUENCES_MAX})."
+        )
+    for choice in choices:
+        content = choice.logprobs.content if choice.logprobs else None
+        for name, items in (("token_ids", choice.token_ids), ("logprobs.content", content)):
+            if items and len(items) > most:
+                raise unacceptable(
+                    f"{name} length ({len(items)}) in choice {choice.index} exceeds "
+                    f"max_model_len ({most})."
+                )
+        for position in content or ():
+            if len(position.top_logprobs) > TOP_MAX:
+                raise unacceptable(
+                    f"top_logprobs count ({len(position.top_logprobs)}) in choice "
+                    f"{choice.index} exceeds max_logprobs ({TOP_MAX})."
+                )
+
+
+def _check_answers(model: Model, answers: list[Generated]) -> None:
     most = model.max_model_len
     if len(answers) > SEQUENCES_MAX:
         raise unacceptable(
             f"generate_responses count ({len(answers)}) exceeds server maximum ({SEQUENCES_MAX})."
         )
     for answer in answers:
-        if len(answer.choices) > SEQUENCES_MAX:
-            raise unacceptable(
-                f"choices count ({len(answer.choices)}) exceeds server maximum ({SEQUENCES_MAX})."
-            )
-        for choice in answer.choices:
-            content = choice.logprobs.content if choice.logprobs else None
-            for name, items in (("token_ids", choice.token_ids), ("logprobs.content", content)):
-                if items and len(items) > most:
-                    raise unacceptable(
-                        f"{name} length ({len(items)}) in choice {choice.index} exceeds "
-                        f"max_model_len ({most})."
-                    )
-            for position in content or ():
-                if len(position.top_logprobs) > TOP_MAX:
-                    raise unacceptable(
-                        f"top_logprobs count ({len(position.top_logprobs)}) in choice "
-                        f"{choice.index} exceeds max_logprobs ({TOP_MAX})."
-                    )
+        _check_choices(model, answer.choices)
         if answer.prompt_logprobs and len(answer.prompt_logprobs) > most:
             raise unacceptable(
                 f"prompt_logprobs length ({len(answer.prompt_logprobs)}) exceeds max_model_len "
@@ -308,7 +314,7 @@ def _whole_chat(models: Models, body: bytes) -> dict[str, Any]:
     asked = read(body, ChatWhole)
     model = models.named(asked.model)
     answer, request = asked.generate_response, asked.chat_request
-    _check_bounds(model, [answer])
+    _check_answers(model, [answer])
     _check_prompt(model, asked.prompt_token_ids)
     if request is not None:
         check_tools(request)
@@ -367,7 +373,7 @@ def _whole_completion(models: Models, body: bytes) -> dict[str, Any]:
     model = models.named(asked.model)
     if not answers:
         raise unacceptable("generate_responses must not be empty")
-    _check_bounds(model, answers)
+    _check_answers(model, answers)
     prompts = asked.prompt_token_ids or [None] * n
     for prompt in prompts:
         _check_prompt(model, prompt)
@@ -482,6 +488,7 @@ def _chat_chunk(models: Models, body: bytes) -> dict[str, Any]:
             f"prompt_token_ids length ({prompt}) plus output_token_ids length ({before}) plus "
             f"delta ({new}) exceeds max_model_len ({model.max_model_len})."
         )
+    _check_choices(model, chunk.choices)
     state, window = _resumed(model, asked, _skips(request))
     choices = []
     for choice in chunk.choices:
@@ -522,6 +529,7 @@ def _completion_chunk(models: Models, body: bytes) -> dict[str, Any]:
                 f"token_ids length ({len(choice.token_ids)}) exceeds max_model_len "
                 f"({model.max_model_len})."
             )
+    _check_choices(model, chunk.choices)
     state, window = _resumed(model, asked, skips)
     choices = []
     for choice in chunk.choices:

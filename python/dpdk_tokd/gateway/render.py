@@ -394,8 +394,6 @@ def chat_text(models: Models, model: Model, asked: ChatRequest) -> str:
         )
     except (TypeError, ValueError) as error:
         raise unacceptable(str(error).removeprefix("chat template: ")) from None
-    except RecursionError:
-        raise unacceptable("the conversation is nested too deeply") from None
 
 
 def _tool(tool: Tool) -> dict[str, Any]:

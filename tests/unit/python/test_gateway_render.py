@@ -109,6 +109,42 @@ def test_the_clients_own_name_is_kept(app: App) -> None:
         request_name.reset(token)
 
 
+@pytest.mark.parametrize("kind", [CHAT, COMPLETIONS])
+@pytest.mark.parametrize(
+    ("logprobs", "message"),
+    [
+        ([{"token_id": 1, "logprob": 0.0}] * 513, r"logprobs.content length \(513\)"),
+        (
+            [{"token_id": 1, "logprob": 0.0, "top_logprobs": [{"token_id": 1, "logprob": 0}] * 21}],
+            r"top_logprobs count \(21\)",
+        ),
+    ],
+)
+def test_a_chunk_has_the_limits_of_an_answer(
+    app: App, kind: str, logprobs: Any, message: str
+) -> None:
+    chunk = {"choices": [{"index": 0, "token_ids": [1], "logprobs": {"content": logprobs}}]}
+    with pytest.raises(Refused, match=message) as refused:
+        ask(app, f"{kind}/derender", stream=True, generate_chunk=chunk)
+    assert refused.value.status == 400
+
+
+def test_an_id_between_others_may_be_none(tmp_path: Path) -> None:
+    path = render_models.make("turns", tmp_path) / "tokenizer.json"
+    document = json.loads(path.read_text())
+    vocab = document["model"]["vocab"]
+    gap = len(vocab)
+    vocab["zz"] = gap + 1
+    path.write_text(json.dumps(document))
+    app = App(Models([Model("m", str(path.parent))]))
+    with pytest.raises(Refused, match=rf"tokens\[0\]: {gap}: expected an id") as refused:
+        ask(app, "/detokenize", tokens=[gap])
+    assert refused.value.status == 400
+    choices = [{"index": 0, "token_ids": [gap + 1, gap]}]
+    answer = ask(app, f"{CHAT}/derender", generate_response={"choices": choices})
+    assert answer["choices"][0]["message"]["content"] == "zz"
+
+
 def test_pieces_of_an_answer_are_the_whole(app: App, model: Model) -> None:
     """However it is cut, never with part of a character."""
     rng = random.Random(7)

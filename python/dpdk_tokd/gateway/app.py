@@ -38,6 +38,7 @@ Later = Callable[[Models, bytes], Made]
 THREAD_BYTES = 32 << 10  # a longer body is worked on in a thread: others do not wait for it
 BODIES = 16  # of the longest kind: memory of all that are in progress
 BODY_S = 30.0  # a client has to send its body
+BY_TEMPLATE = ("/tokenize", "/v1/chat/completions/render")  # of the request, where that is allowed
 REQUEST_ID = re.compile(rb"[!-~]{1,128}")  # a client's own, as it may stand in a log
 JSON = b"application/json"
 HUNG_UP = 499  # in metrics and log, as nginx has it
@@ -126,6 +127,7 @@ class App:
             "/v1/models": lambda: listed,
             "/version": lambda: version,
         }
+        # What `work` gives is there at once; `later` may give what is to be waited for.
         self.work: dict[str, Work] = {
             "/decode": tei.decode,
             "/detokenize": detokenize,
@@ -141,6 +143,9 @@ class App:
         if any(model.appliances is not None for model in models.by_name.values()):
             del self.work["/tokenize"]
             self.later["/tokenize"] = tokenize_by_appliances
+        self.in_threads = BY_TEMPLATE if models.trust_request_chat_template else ()
+        for path in self.in_threads:
+            self.later.setdefault(path, self.work.pop(path, tokenize_by_appliances))
         self.paths = {*self.work, *self.later, *self.fixed}  # in metrics; others are "other"
         self.tei = frozenset(("/decode", "/embed", "/info", "/"))
 
@@ -217,8 +222,7 @@ class App:
                     body = await self._body(request, receive)
             except TimeoutError:
                 raise too_slow() from None
-            made: bytes | Awaitable[bytes]
-            if len(body) > THREAD_BYTES:
+            if len(body) > THREAD_BYTES or request.path in self.in_threads:
                 loop = asyncio.get_running_loop()
                 made = await loop.run_in_executor(self._threads, self._made, request, work, body)
             else:

@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 import render_models
+import test_gateway
 
 pytest.importorskip("msgspec", reason="pip install 'dpdk-tokd[gateway]'")
 pytest.importorskip("jinja2", reason="pip install 'dpdk-tokd[chat]'")
+from dpdk_tokd.gateway import render
 from dpdk_tokd.gateway.app import App
 from dpdk_tokd.gateway.content import takes_parts
 from dpdk_tokd.gateway.errors import Refused
@@ -94,9 +96,22 @@ def test_a_template_of_the_request_is_for_trusted_clients(model: Model) -> None:
         ask(App(Models([model])), f"{CHAT}/render", **body)
     app = App(Models([model], trust_request_chat_template=True))
     ids = model.tokenizer.encode("the of", add_special_tokens=False).tolist()
-    assert ask(app, f"{CHAT}/render", **body)["token_ids"] == ids
-    kwargs = {"chat_template": body.pop("chat_template")}
-    assert ask(app, f"{CHAT}/render", **body, chat_template_kwargs=kwargs)["token_ids"] == ids
+    answer = test_gateway.ask(app, f"{CHAT}/render", body).json()
+    assert answer["token_ids"] == ids
+    body["chat_template_kwargs"] = {"chat_template": body.pop("chat_template")}
+    assert test_gateway.ask(app, f"{CHAT}/render", body).json()["token_ids"] == ids
+
+
+def test_a_template_that_does_not_end_is_stopped(
+    model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the paths that run it do so in threads."""
+    monkeypatch.setattr(render, "TEMPLATE_S", 0.05)
+    app = App(Models([model], trust_request_chat_template=True))
+    endless = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
+    for path in ("/tokenize", f"{CHAT}/render"):
+        answer = test_gateway.ask(app, path, {"messages": [USER], "chat_template": endless})
+        assert answer.error()[:2] == (400, "the chat template takes more than 0.05 s")
 
 
 def test_the_clients_own_name_is_kept(app: App) -> None:

@@ -25,19 +25,24 @@ from .embed import Embeddings
 from .errors import Refused, as_tei, bad_request, busy
 from .models import Models
 from .render import messages_render, render_chat, render_completion, request_name, responses_render
-from .tokenize import detokenize, tokenize, tokenize_by_appliances
+from .tokenize import detokenize, tokenize
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
 Made = bytes | Awaitable[bytes]
-Work = Callable[[Models, bytes], bytes]
-Later = Callable[[Models, bytes], Made]
+Work = Callable[[Models, bytes], Made]
 
 THREAD_BYTES = 32 << 10  # a longer body is worked on in a thread: others do not wait for it
 BODIES = 16  # of the longest kind: memory of all that are in progress
 BODY_S = 30.0  # a client has to send its body
+BY_APPLIANCES = (
+    "/detokenize",
+    "/tokenize",
+    "/v1/chat/completions/derender",
+    "/v1/completions/derender",
+)
 BY_TEMPLATE = ("/tokenize", "/v1/chat/completions/render")  # of the request, where that is allowed
 REQUEST_ID = re.compile(rb"[!-~]{1,128}")  # a client's own, as it may stand in a log
 JSON = b"application/json"
@@ -139,13 +144,11 @@ class App:
             "/v1/messages/render": messages_render,
             "/v1/responses/render": responses_render,
         }
-        self.later: dict[str, Later] = dict(self.embeddings.work)
-        if any(model.appliances is not None for model in models.by_name.values()):
-            del self.work["/tokenize"]
-            self.later["/tokenize"] = tokenize_by_appliances
+        self.later: dict[str, Work] = dict(self.embeddings.work)
         self.in_threads = BY_TEMPLATE if models.trust_request_chat_template else ()
-        for path in self.in_threads:
-            self.later.setdefault(path, self.work.pop(path, tokenize_by_appliances))
+        remote = any(model.appliances is not None for model in models.by_name.values())
+        for path in {*self.in_threads, *(BY_APPLIANCES if remote else ())}:
+            self.later[path] = self.work.pop(path)
         self.paths = {*self.work, *self.later, *self.fixed}  # in metrics; others are "other"
         self.tei = frozenset(("/decode", "/embed", "/info", "/"))
 
@@ -186,7 +189,7 @@ class App:
             name = b"%b%016x" % (self._start, next(self._numbers))
         return Request(name, method, path, headers, time.perf_counter())
 
-    def _admitted(self, request: Request) -> Work | Later | None:
+    def _admitted(self, request: Request) -> Work | None:
         """What its body is given to; None: the path is fixed. Refused: neither."""
         path, method = request.path, request.method
         work = self.work.get(path) or self.later.get(path)
@@ -232,7 +235,7 @@ class App:
             self.in_progress -= 1
             self.bytes_held -= request.arrived
 
-    def _made(self, request: Request, work: Work | Later, body: bytes) -> bytes | Awaitable[bytes]:
+    def _made(self, request: Request, work: Work, body: bytes) -> Made:
         given = request.headers.get(b"x-request-id") == request.name
         request_name.set(request.name.decode() if given else None)
         return work(self.models, body)

@@ -86,8 +86,8 @@ def parser() -> argparse.ArgumentParser:
     add(
         "--appliance",
         metavar="HOST[:PORT],...",
-        help="tokenize plain prompts there: appliances (dpdk-tokd) with the vocabularies of all "
-        "models, separated by commas",
+        help="tokenize plain prompts and decode ids there: appliances (dpdk-tokd) with the "
+        "vocabularies of all models, separated by commas",
     )
     add(
         "--grpc",

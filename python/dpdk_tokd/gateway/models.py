@@ -158,7 +158,7 @@ class Model:
 
     def prepare(self) -> None:
         """Make what the first request would wait for."""
-        self.spellings, self._skipped, self.max_token_characters  # noqa: B018
+        self.spellings, self._skipped, self.max_token_characters, self.hf.joins_bytes  # noqa: B018
 
     def without_special(self, ids: list[int], skip_special: bool) -> list[int]:
         return [id for id in ids if id not in self._skipped] if skip_special else ids

@@ -11,6 +11,7 @@ import http.client
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -237,6 +238,19 @@ def test_sigterm_lets_requests_end(
             log = gateway.log()
     assert re.search(r"request mine: POST /tokenize: 200, \d+ bytes in, \d+ out", log), log
     assert "Traceback" not in log
+
+
+def test_curl(gpt2_file: Path, tmp_path: Path) -> None:
+    """It asks to continue before it sends a body of over 1 MiB."""
+    if shutil.which("curl") is None:
+        pytest.skip("no curl")
+    body = tmp_path / "body"
+    with running(tmp_path, gpt2_file) as gateway:
+        command = ["curl", "-sS", "--unix-socket", gateway.path, "http://x/tokenize", "--json"]
+        for count in (1, 1 << 19):
+            body.write_text(json.dumps({"prompt": "one " * count}))
+            done = subprocess.run([*command, f"@{body}"], capture_output=True, timeout=60)
+            assert json.loads(done.stdout)["count"] == count + 1, done.stderr
 
 
 def test_what_cannot_be_served_is_an_error(gpt2_file: Path, tmp_path: Path) -> None:

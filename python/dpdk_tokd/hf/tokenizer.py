@@ -362,6 +362,12 @@ class HFTokenizer:
                 return str(part.get("replacement", "▁"))
         return None
 
+    @property
+    def joins_bytes(self) -> bool:
+        """Is the text that of the bytes of all tokens in a row, as libtok and appliances have it,
+        wherever these bytes are text?"""
+        return self._errors is not None
+
     @cached_property
     def _errors(self) -> str | None:
         """Of `bytes.decode`; None: what libtok decodes is not the text, or it refuses the file."""

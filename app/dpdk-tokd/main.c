@@ -314,8 +314,6 @@ close_workers:
 	tokd_port_close(&app->port);
 	tokd_address_free(&app->address);
 	workers_close(app);
-	while (app->n_nodes > 0)
-		tokd_vocabs_free(&app->vocabs[--app->n_nodes]);
 	return rc;
 }
 
@@ -323,27 +321,30 @@ close_workers:
 static enum tokd_exit
 run(struct tokd_app *app, int eal_argc, char **argv)
 {
-	enum tokd_exit started;
-	int rc;
+	enum tokd_exit code;
 
 	tokd_control_block_signals();
-	started = tokd_eal_start(eal_argc, argv);
-	if (started != TOKD_EXIT_OK)
-		return started;
+	code = tokd_eal_start(eal_argc, argv);
+	if (code != TOKD_EXIT_OK)
+		return code;
+	code = TOKD_EXIT_FAILED;
 	log_config(&app->opt);
 	app->t_start = rte_rdtsc();
 	if (rte_eal_process_type() != RTE_PROC_PRIMARY) {
 		TOKD_LOG(main, ERR, "must be a primary process; give another --file-prefix\n");
-		rc = -ENOTSUP;
 	} else if (getrandom(&app->instance, sizeof(app->instance), 0) != sizeof(app->instance)) {
 		TOKD_LOG(main, ERR, "cannot get a random instance number (getrandom): %s\n",
 			strerror(errno));
-		rc = -EIO;
-	} else {
-		rc = serve(app);
+	} else if (vocabs_on(app, (int)rte_lcore_to_socket_id(rte_get_main_lcore())) == NULL) {
+		if (!app->vocabs[0].no_memory)
+			code = TOKD_EXIT_USAGE; /* as --check-config says */
+	} else if (serve(app) == 0) {
+		code = TOKD_EXIT_OK;
 	}
+	while (app->n_nodes > 0)
+		tokd_vocabs_free(&app->vocabs[--app->n_nodes]);
 	rte_eal_cleanup();
-	return rc == 0 ? TOKD_EXIT_OK : TOKD_EXIT_FAILED;
+	return code;
 }
 
 int

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <ifaddrs.h>
 #include <inttypes.h>
+#include <stdalign.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -12,6 +13,8 @@
 
 #include <linux/ethtool.h>
 #include <linux/if_addr.h>
+#include <linux/if_link.h>
+#include <linux/rtnetlink.h>
 #include <linux/sockios.h>
 #include <netpacket/packet.h>
 
@@ -108,6 +111,52 @@ tokd_kernel_if_has_mac(const char *name, const struct rte_ether_addr *mac)
 	}
 	freeifaddrs(all);
 	return found;
+}
+
+/* The kernel's answer to RTM_GETLINK, of at most `room` bytes; 0: none. */
+static size_t
+get_link(const char *name, struct nlmsghdr *answer, size_t room)
+{
+	struct {
+		struct nlmsghdr head;
+		struct ifinfomsg link;
+	} ask = {
+		.head = {.nlmsg_len = sizeof(ask),
+			.nlmsg_type = RTM_GETLINK,
+			.nlmsg_flags = NLM_F_REQUEST},
+		.link = {.ifi_index = (int)if_nametoindex(name)},
+	};
+	const int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	ssize_t n = -1;
+
+	if (fd < 0)
+		return 0;
+	if (send(fd, &ask, sizeof(ask), 0) == sizeof(ask))
+		n = recv(fd, answer, room, 0);
+	close(fd);
+	return n > 0 ? (size_t)n : 0;
+}
+
+bool
+tokd_kernel_if_has_xdp(const char *name)
+{
+	alignas(struct nlmsghdr) char buffer[32768]; /* netlink(7): no message is longer */
+	struct nlmsghdr *answer = (struct nlmsghdr *)buffer;
+	const struct rtattr *a;
+	size_t n = get_link(name, answer, sizeof(buffer));
+
+	if (!NLMSG_OK(answer, n) || answer->nlmsg_type != RTM_NEWLINK)
+		return false;
+	n = IFLA_PAYLOAD(answer);
+	for (a = IFLA_RTA(NLMSG_DATA(answer)); RTA_OK(a, n); a = RTA_NEXT(a, n)) {
+		const struct rtattr *in = RTA_DATA(a);
+
+		/* Nested: IFLA_XDP_ATTACHED, a byte, is the first. */
+		if ((a->rta_type & NLA_TYPE_MASK) == IFLA_XDP && RTA_OK(in, RTA_PAYLOAD(a)) &&
+			in->rta_type == IFLA_XDP_ATTACHED)
+			return *(const uint8_t *)RTA_DATA(in) != XDP_ATTACHED_NONE;
+	}
+	return false;
 }
 
 uint32_t

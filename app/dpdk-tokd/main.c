@@ -32,26 +32,38 @@
 #include "version.h"
 
 #define PROGRAM "dpdk-tokd"
+#define OPTIONS_WIDTH 80 /* characters of options in a line of the log */
 
-/* One line per source (command line, environment, file) that set options. */
+static void
+log_options(const struct tokd_options *opt, enum opt_source from, const char *list)
+{
+	const bool is_file = from == OPT_FROM_FILE && opt->config != NULL;
+
+	if (list[0] != '\0')
+		TOKD_LOG(main, INFO, "options (%s%s%s):%s\n", opt_source_name(from),
+			is_file ? " " : "", is_file ? opt->config : "", list);
+}
+
+/* Options that are not defaults, by source; long lists in several lines. */
 static void
 log_config(const struct tokd_options *opt)
 {
-	for (int from = OPT_SOURCES - 1; from >= 0; from--) {
-		const bool is_file = from == OPT_FROM_FILE && opt->config != NULL;
+	for (enum opt_source from = OPT_SOURCES; --from > OPT_FROM_DEFAULT;) {
+		char line[OPTIONS_WIDTH + sizeof(struct opt_value)] = "";
 		struct opt_value value;
-		char line[1024] = "";
 		size_t used = 0;
 
 		for (size_t i = 0; opt_value(&tokd_program, &opt->given, opt, i, &value); i++) {
-			if (value.source == (enum opt_source)from && value.text[0] != '\0' &&
-				used < sizeof(line))
-				used += (size_t)snprintf(line + used, sizeof(line) - used, " %s=%s",
-					value.name, value.text);
+			if (value.source != from || value.text[0] == '\0')
+				continue;
+			if (used + strlen(value.name) + strlen(value.text) > OPTIONS_WIDTH) {
+				log_options(opt, from, line);
+				used = 0;
+			}
+			used += (size_t)snprintf(line + used, sizeof(line) - used, " %s=%s",
+				value.name, value.text);
 		}
-		if (used != 0)
-			TOKD_LOG(main, INFO, "options (%s%s%s):%s\n", opt_source_name(from),
-				is_file ? " " : "", is_file ? opt->config : "", line);
+		log_options(opt, from, line);
 	}
 }
 
@@ -323,6 +335,7 @@ run(struct tokd_app *app, int eal_argc, char **argv)
 {
 	enum tokd_exit code;
 
+	tokd_log_open(app->opt.log_format == TOKD_LOG_JSON);
 	tokd_control_block_signals();
 	code = tokd_eal_start(eal_argc, argv);
 	if (code != TOKD_EXIT_OK)

@@ -28,8 +28,9 @@
  */
 #define TOKD_CLIENT_PORTS 10000
 
-/* --sink-full, in the order of its words. */
+/* --sink-full and --log-format, in the order of their words. */
 enum tokd_sink_full { TOKD_SINK_WAIT, TOKD_SINK_SHED };
+enum tokd_log_format { TOKD_LOG_TEXT, TOKD_LOG_JSON };
 
 struct tokd_options {
 	const char *config;	    /* --config: the configuration file, or NULL */
@@ -76,6 +77,7 @@ struct tokd_options {
 	bool strict_utf8;		/* --strict-utf8 */
 	bool added_tokens; /* --added-tokens: recognise added tokens that are not special */
 	uint32_t drain_ms; /* --drain: time for open streams after SIGTERM */
+	uint32_t log_format; /* --log-format: enum tokd_log_format */
 
 	bool check_config;	/* --check-config */
 	struct opt_given given; /* the source of each value */

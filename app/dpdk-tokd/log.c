@@ -29,8 +29,8 @@ static struct {
 static const char *
 level_name(uint32_t level)
 {
-	static const char *const names[] = {"emergency", "alert", "critical", "error", "warning",
-		"notice", "info", "debug"};
+	static const char *const names[] = {
+		"emergency", "alert", "critical", "error", "warning", "notice", "info", "debug"};
 
 	return level - 1 < RTE_DIM(names) ? names[level - 1] : "debug";
 }
@@ -77,7 +77,8 @@ write_line(void)
 	if (out_log.json) {
 		to += sprintf(to,
 			"{\"time\":\"%s.%03ldZ\",\"level\":\"%s\",\"part\":\"%.*s\",\"message\":\"",
-			at, now.tv_nsec / 1000000, level_name((uint32_t)level), (int)part, out_log.line);
+			at, now.tv_nsec / 1000000, level_name((uint32_t)level), (int)part,
+			out_log.line);
 		to = put_json(to, out_log.line + skip, out_log.n - skip);
 		to += sprintf(to, "\"}\n");
 	} else {
@@ -92,7 +93,7 @@ write_line(void)
 
 /* Of a FILE: takes all, whoever reads standard error. */
 static ssize_t
-take(void *cookie, const char *text, size_t n)
+take_log(void *cookie, const char *text, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		if (text[i] == '\n')
@@ -107,7 +108,7 @@ void
 tokd_log_open(bool json)
 {
 	static char buffer[LINE_MAX_BYTES];
-	FILE *f = fopencookie(NULL, "w", (cookie_io_functions_t){.write = take});
+	FILE *f = fopencookie(NULL, "w", (cookie_io_functions_t){.write = take_log});
 
 	if (f == NULL)
 		return; /* EAL's own stream: no times */

@@ -60,8 +60,8 @@ log_config(const struct tokd_options *opt)
 				log_options(opt, from, line);
 				used = 0;
 			}
-			used += (size_t)snprintf(line + used, sizeof(line) - used, " %s=%s",
-				value.name, value.text);
+			used += (size_t)snprintf(
+				line + used, sizeof(line) - used, " %s=%s", value.name, value.text);
 		}
 		log_options(opt, from, line);
 	}
@@ -161,6 +161,7 @@ worker_open(struct tokd_app *app, uint32_t index, unsigned int lcore)
 	w->udp_port = htons(opt->udp_port);
 	w->text_port = htons(opt->text_port);
 	w->mac = app->address.mac;
+	w->rx_cksum_trust = opt->rx_checksum == TOKD_RX_TRUST;
 	w->rx_cksum_offload = app->port.rx_cksum;
 	w->tx_cksum_offload = app->port.tx_cksum;
 	w->opt = opt;

@@ -39,8 +39,8 @@ is_given(const char *option, int argc, char **argv)
 }
 
 /*
- * EAL maps files of its runtime folder sparse: where the file system is full, their first store is a
- * SIGBUS. False, with a message, if it has no room for them. Other troubles are for EAL to tell.
+ * EAL maps files of its runtime folder sparse: where the file system is full, their first store is
+ * a SIGBUS. False, with a message, if it has no room for them. Other troubles are for EAL to tell.
  */
 static bool
 runtime_has_room(void)

@@ -137,26 +137,53 @@ get_link(const char *name, struct nlmsghdr *answer, size_t room)
 	return n > 0 ? (size_t)n : 0;
 }
 
+/* NULL: there is none. */
+static const struct rtattr *
+find_attribute(const struct rtattr *a, size_t n, unsigned int type)
+{
+	for (; RTA_OK(a, n); a = RTA_NEXT(a, n)) {
+		if ((a->rta_type & NLA_TYPE_MASK) == type)
+			return a;
+	}
+	return NULL;
+}
+
 bool
 tokd_kernel_if_has_xdp(const char *name)
 {
 	alignas(struct nlmsghdr) char buffer[32768]; /* netlink(7): no message is longer */
 	struct nlmsghdr *answer = (struct nlmsghdr *)buffer;
-	const struct rtattr *a;
-	size_t n = get_link(name, answer, sizeof(buffer));
+	const size_t n = get_link(name, answer, sizeof(buffer));
+	const struct rtattr *a = NULL;
 
-	if (!NLMSG_OK(answer, n) || answer->nlmsg_type != RTM_NEWLINK)
-		return false;
-	n = IFLA_PAYLOAD(answer);
-	for (a = IFLA_RTA(NLMSG_DATA(answer)); RTA_OK(a, n); a = RTA_NEXT(a, n)) {
-		const struct rtattr *in = RTA_DATA(a);
+	if (NLMSG_OK(answer, n) && answer->nlmsg_type == RTM_NEWLINK)
+		a = find_attribute(IFLA_RTA(NLMSG_DATA(answer)), IFLA_PAYLOAD(answer), IFLA_XDP);
+	if (a != NULL)
+		a = find_attribute(RTA_DATA(a), RTA_PAYLOAD(a), IFLA_XDP_ATTACHED);
+	return a != NULL && *(const uint8_t *)RTA_DATA(a) != XDP_ATTACHED_NONE;
+}
 
-		/* Nested: IFLA_XDP_ATTACHED, a byte, is the first. */
-		if ((a->rta_type & NLA_TYPE_MASK) == IFLA_XDP && RTA_OK(in, RTA_PAYLOAD(a)) &&
-			in->rta_type == IFLA_XDP_ATTACHED)
-			return *(const uint8_t *)RTA_DATA(in) != XDP_ATTACHED_NONE;
+static bool
+ask_interface(const char *name, unsigned long request, struct ifreq *ifr)
+{
+	const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int rc = -1;
+
+	snprintf(ifr->ifr_name, sizeof(ifr->ifr_name), "%s", name);
+	if (fd >= 0) {
+		rc = ioctl(fd, request, ifr);
+		close(fd);
 	}
-	return false;
+	return rc == 0;
+}
+
+bool
+tokd_kernel_if_is_running(const char *name)
+{
+	struct ifreq ifr = {0};
+
+	return ask_interface(name, SIOCGIFFLAGS, &ifr) &&
+	       (ifr.ifr_flags & (IFF_UP | IFF_RUNNING)) == (IFF_UP | IFF_RUNNING);
 }
 
 uint32_t
@@ -164,14 +191,8 @@ tokd_kernel_if_rx_channels(const char *name, const char **kind)
 {
 	struct ethtool_channels channels = {.cmd = ETHTOOL_GCHANNELS};
 	struct ifreq ifr = {.ifr_data = (char *)&channels};
-	const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	int rc = -1;
+	const bool known = ask_interface(name, SIOCETHTOOL, &ifr);
 
-	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", name);
-	if (fd >= 0) {
-		rc = ioctl(fd, SIOCETHTOOL, &ifr);
-		close(fd);
-	}
 	*kind = channels.combined_count != 0 ? "combined" : "rx";
-	return rc == 0 ? channels.rx_count + channels.combined_count : 0;
+	return known ? channels.rx_count + channels.combined_count : 0;
 }

@@ -27,7 +27,8 @@ explain_missing_interface(void)
 	struct rte_devargs *d;
 	char name[IF_NAMESIZE];
 
-	RTE_EAL_DEVARGS_FOREACH ("vdev", d) {
+	RTE_EAL_DEVARGS_FOREACH("vdev", d)
+	{
 		const char *at = strstr(d->args, "iface=");
 
 		/* net_tap makes its interface. */
@@ -316,7 +317,6 @@ take_mac(const struct tokd_port *p, const struct rte_ether_addr *mac)
 int
 tokd_port_start(struct tokd_port *p, const struct tokd_options *opt, const struct tokd_addr *ip6)
 {
-	struct rte_eth_link link = {0};
 	int rc = rte_eth_dev_start(p->id);
 
 	if (rc != 0) {
@@ -328,8 +328,6 @@ tokd_port_start(struct tokd_port *p, const struct tokd_options *opt, const struc
 	p->started = true;
 	join_group(p, ip6);
 	take_mac(p, &opt->mac);
-	if (rte_eth_link_get_nowait(p->id, &link) == 0 && link.link_status == RTE_ETH_LINK_DOWN)
-		TOKD_LOG(port, WARNING, "port %u (%s): the link is down\n", p->id, p->name);
 	TOKD_LOG(port, INFO,
 		"port %u: %s (%s), " RTE_ETHER_ADDR_PRT_FMT
 		", %u queues, %u/%u descriptors, checksums rx %s tx %s%s\n",

@@ -18,6 +18,8 @@ cksum_is_right(const struct tokd_worker *w, const struct rte_mbuf *m, const stru
 	/* RFC 768: zero means no checksum; RFC 8200 8.1: not allowed in IPv6. */
 	if (udp->dgram_cksum == 0)
 		return !v6;
+	if (w->rx_cksum_trust)
+		return true;
 	if (w->rx_cksum_offload) {
 		uint64_t said = m->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK;
 

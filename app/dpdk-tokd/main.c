@@ -32,26 +32,38 @@
 #include "version.h"
 
 #define PROGRAM "dpdk-tokd"
+#define OPTIONS_WIDTH 80 /* characters of options in a line of the log */
 
-/* One line per source (command line, environment, file) that set options. */
+static void
+log_options(const struct tokd_options *opt, enum opt_source from, const char *list)
+{
+	const bool is_file = from == OPT_FROM_FILE && opt->config != NULL;
+
+	if (list[0] != '\0')
+		TOKD_LOG(main, INFO, "options (%s%s%s):%s\n", opt_source_name(from),
+			is_file ? " " : "", is_file ? opt->config : "", list);
+}
+
+/* Options that are not defaults, by source; long lists in several lines. */
 static void
 log_config(const struct tokd_options *opt)
 {
-	for (int from = OPT_SOURCES - 1; from >= 0; from--) {
-		const bool is_file = from == OPT_FROM_FILE && opt->config != NULL;
+	for (enum opt_source from = OPT_SOURCES; --from > OPT_FROM_DEFAULT;) {
+		char line[OPTIONS_WIDTH + sizeof(struct opt_value)] = "";
 		struct opt_value value;
-		char line[1024] = "";
 		size_t used = 0;
 
 		for (size_t i = 0; opt_value(&tokd_program, &opt->given, opt, i, &value); i++) {
-			if (value.source == (enum opt_source)from && value.text[0] != '\0' &&
-				used < sizeof(line))
-				used += (size_t)snprintf(line + used, sizeof(line) - used, " %s=%s",
-					value.name, value.text);
+			if (value.source != from || value.text[0] == '\0')
+				continue;
+			if (used + strlen(value.name) + strlen(value.text) > OPTIONS_WIDTH) {
+				log_options(opt, from, line);
+				used = 0;
+			}
+			used += (size_t)snprintf(
+				line + used, sizeof(line) - used, " %s=%s", value.name, value.text);
 		}
-		if (used != 0)
-			TOKD_LOG(main, INFO, "options (%s%s%s):%s\n", opt_source_name(from),
-				is_file ? " " : "", is_file ? opt->config : "", line);
+		log_options(opt, from, line);
 	}
 }
 
@@ -149,6 +161,7 @@ worker_open(struct tokd_app *app, uint32_t index, unsigned int lcore)
 	w->udp_port = htons(opt->udp_port);
 	w->text_port = htons(opt->text_port);
 	w->mac = app->address.mac;
+	w->rx_cksum_trust = opt->rx_checksum == TOKD_RX_TRUST;
 	w->rx_cksum_offload = app->port.rx_cksum;
 	w->tx_cksum_offload = app->port.tx_cksum;
 	w->opt = opt;
@@ -314,8 +327,6 @@ close_workers:
 	tokd_port_close(&app->port);
 	tokd_address_free(&app->address);
 	workers_close(app);
-	while (app->n_nodes > 0)
-		tokd_vocabs_free(&app->vocabs[--app->n_nodes]);
 	return rc;
 }
 
@@ -323,27 +334,31 @@ close_workers:
 static enum tokd_exit
 run(struct tokd_app *app, int eal_argc, char **argv)
 {
-	enum tokd_exit started;
-	int rc;
+	enum tokd_exit code;
 
+	tokd_log_open(app->opt.log_format == TOKD_LOG_JSON);
 	tokd_control_block_signals();
-	started = tokd_eal_start(eal_argc, argv);
-	if (started != TOKD_EXIT_OK)
-		return started;
+	code = tokd_eal_start(eal_argc, argv);
+	if (code != TOKD_EXIT_OK)
+		return code;
+	code = TOKD_EXIT_FAILED;
 	log_config(&app->opt);
 	app->t_start = rte_rdtsc();
 	if (rte_eal_process_type() != RTE_PROC_PRIMARY) {
 		TOKD_LOG(main, ERR, "must be a primary process; give another --file-prefix\n");
-		rc = -ENOTSUP;
 	} else if (getrandom(&app->instance, sizeof(app->instance), 0) != sizeof(app->instance)) {
 		TOKD_LOG(main, ERR, "cannot get a random instance number (getrandom): %s\n",
 			strerror(errno));
-		rc = -EIO;
-	} else {
-		rc = serve(app);
+	} else if (vocabs_on(app, (int)rte_lcore_to_socket_id(rte_get_main_lcore())) == NULL) {
+		if (!app->vocabs[0].no_memory)
+			code = TOKD_EXIT_USAGE; /* as --check-config says */
+	} else if (serve(app) == 0) {
+		code = TOKD_EXIT_OK;
 	}
+	while (app->n_nodes > 0)
+		tokd_vocabs_free(&app->vocabs[--app->n_nodes]);
 	rte_eal_cleanup();
-	return rc == 0 ? TOKD_EXIT_OK : TOKD_EXIT_FAILED;
+	return code;
 }
 
 int

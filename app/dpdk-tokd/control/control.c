@@ -16,6 +16,7 @@
 #include "notify.h"
 
 #define DRAIN_CHECK_MS 5 /* between checks of open streams */
+#define WATCH_MS 1000	 /* between looks at the port */
 
 static void
 handled_signals(sigset_t *set)
@@ -103,19 +104,34 @@ notify_watchdog(struct tokd_control *c)
 	c->watchdog_due_ms = tokd_clock_ms() + c->watchdog_ms;
 }
 
-/* The longest sleep; -1: no limit. */
+static void
+watch_port(struct tokd_control *c)
+{
+	const struct tokd_app *app = c->app;
+	uint64_t wrong = 0;
+
+	for (uint32_t i = 0; i < app->n_workers; i++)
+		wrong += __atomic_load_n(
+			&app->worker[i]->counter[C_DROP_UDP_CKSUM], __ATOMIC_RELAXED);
+	tokd_port_watch(&c->watch, &app->port, wrong);
+	c->watch_due_ms = tokd_clock_ms() + WATCH_MS;
+}
+
+/* The longest sleep. */
 static int
 wait_ms(const struct tokd_control *c)
 {
-	int wait = tokd_attach_wait_ms(&c->attach);
-	const int sinks = tokd_sinks_wait_ms(c->app);
+	const int attach = tokd_attach_wait_ms(&c->attach), sinks = tokd_sinks_wait_ms(c->app);
+	int wait = WATCH_MS;
 
-	if (sinks >= 0 && (wait < 0 || wait > sinks))
-		wait = sinks;
-	if (c->drain_end_ms != 0 && (wait < 0 || wait > DRAIN_CHECK_MS))
-		wait = DRAIN_CHECK_MS;
-	if (c->watchdog_ms != 0 && (wait < 0 || wait > (int)c->watchdog_ms))
-		wait = (int)c->watchdog_ms;
+	if (attach >= 0)
+		wait = RTE_MIN(wait, attach);
+	if (sinks >= 0)
+		wait = RTE_MIN(wait, sinks);
+	if (c->drain_end_ms != 0)
+		wait = RTE_MIN(wait, DRAIN_CHECK_MS);
+	if (c->watchdog_ms != 0)
+		wait = RTE_MIN(wait, (int)c->watchdog_ms);
 	return wait;
 }
 
@@ -135,6 +151,8 @@ control_thread(void *arg)
 		}
 		tokd_attach_poll(&c->attach);
 		tokd_sinks_poll(app);
+		if (tokd_clock_ms() >= c->watch_due_ms)
+			watch_port(c);
 		if (c->drain_end_ms != 0)
 			watch_drain(c);
 		if (c->watchdog_ms != 0 && tokd_clock_ms() >= c->watchdog_due_ms)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The control thread: readers, signals, draining, GPU sinks, the systemd watchdog. It runs outside
- * the lcores, so that its system calls delay no packet. A pair with app.h, which holds it.
+ * The control thread: readers, signals, draining, GPU sinks, the link, the systemd watchdog. It
+ * runs outside the lcores, so that its system calls delay no packet. A pair with app.h, which holds
+ * it.
  */
 #pragma once
 
@@ -11,6 +12,7 @@
 
 #include <tokd/ring.h>
 
+#include "port/port.h"
 #include "readers/attach.h"
 
 struct tokd_app;
@@ -18,6 +20,8 @@ struct tokd_app;
 struct tokd_control {
 	struct tokd_app *app;
 	struct tokd_attach attach;
+	struct tokd_port_watch watch;
+	uint64_t watch_due_ms;
 	pthread_t thread;
 	bool running;
 	int epoll, signals, wake;

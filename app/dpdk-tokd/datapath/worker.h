@@ -74,6 +74,7 @@ struct tokd_worker {
 	uint16_t udp_port, text_port;	     /* network byte order; text_port 0: none */
 	struct rte_ether_addr mac;
 	bool kernel_answers;   /* the kernel has the addresses and answers ARP, ND and ping */
+	bool rx_cksum_trust;   /* --rx-checksum=trust: UDP checksums are not verified */
 	bool rx_cksum_offload; /* mbuf flags have the results of IPv4 and UDP checksums */
 	bool tx_cksum_offload;
 	uint64_t tsc_hz;

@@ -119,9 +119,14 @@ static const struct opt_def defs[] = {
 		"longest IP packet to receive; also sets the MTU of a kernel interface; 0: "
 		"unchanged",
 		.check = tokd_check_mtu},
+	{"rx-checksum", "verify|trust", OPT_CHOICE, FIELD(rx_checksum), 0, 0, "verify",
+		"UDP checksums of received packets; trust: not verified, for a veth, tap or bridge "
+		"on one machine, whose senders leave them to a NIC"},
 	{"drain", "MS", OPT_MS, FIELD(drain_ms), 0, 600000, "2000",
 		"after the first SIGINT or SIGTERM: time for open texts to finish",
 		.section = "Running"},
+	{"log-format", "text|json", OPT_CHOICE, FIELD(log_format), 0, 0, "text",
+		"lines of the log: time, level and message, or a JSON object of these"},
 	{"check-config", NULL, OPT_FLAG, FIELD(check_config), 0, 0, NULL,
 		"check the options and load the vocabularies, without EAL; print the options as a "
 		"configuration file; exit",
@@ -176,7 +181,7 @@ static const struct opt_section sections[] = {
 		"  0  stopped by SIGINT or SIGTERM; --help, --version, --check-config without "
 		"errors\n"
 		"  1  failed at run time\n"
-		"  2  invalid option (also of EAL), variable or configuration file",
+		"  2  invalid option (also of EAL), variable, configuration file or vocabulary",
 		true},
 	{"examples",
 		"Four workers on a NIC:\n"

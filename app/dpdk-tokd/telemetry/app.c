@@ -7,6 +7,7 @@
 
 #include <rte_cycles.h>
 
+#include "build_revision.h"
 #include "fill.h"
 
 static const char *
@@ -40,6 +41,7 @@ tokd_tel_info(struct tokd_app *app, const char *params, struct rte_tel_data *d)
 
 	rte_tel_data_start_dict(d);
 	rte_tel_data_add_dict_string(d, "version", TOKD_VERSION);
+	rte_tel_data_add_dict_string(d, "revision", TOKD_REVISION);
 	rte_tel_data_add_dict_string(d, "state", stop_text(atomic_load(&app->stop)));
 	rte_tel_data_add_dict_u64(d, "uptime_s", (rte_rdtsc() - app->t_start) / rte_get_tsc_hz());
 	snprintf(text, sizeof(text), "%016" PRIx64, app->instance);
@@ -49,6 +51,7 @@ tokd_tel_info(struct tokd_app *app, const char *params, struct rte_tel_data *d)
 	rte_tel_data_add_dict_u64(d, "port", app->port.id);
 	rte_tel_data_add_dict_string(d, "port_name", app->port.name);
 	rte_tel_data_add_dict_string(d, "driver", app->port.driver);
+	rte_tel_data_add_dict_string(d, "link", tokd_port_has_carrier(&app->port) ? "up" : "down");
 	add_address(d, &app->address);
 	tokd_tel_add_text(d, "vocab", v.name); /* the default; /tokd/vocabs has all */
 	snprintf(text, sizeof(text), "%08" PRIx32, v.checksum);

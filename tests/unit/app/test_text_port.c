@@ -290,7 +290,7 @@ FIXTURE_TEST(text_port_answers_no_server)
 		put(m);
 		run();
 		expect_nothing();
-		expect_count(C_DROP_UDP_PORT, i + 1);
+		expect_count(C_DROP_TEXT_SOURCE, i + 1);
 	}
 	expect_count(C_TEXT_PORT, 0);
 	put(text_frame("hello", 5));

@@ -70,6 +70,7 @@ EXTERNAL = {
     "rte_pktmbuf_free_bulk": "back to the pools, as by rte_pktmbuf_free, which is inline",
     "rte_ipv4_frag_reassemble_packet": "a table made whole at start; mbufs are chained, not copied",
     "rte_ipv6_frag_reassemble_packet": "the same",
+    "rte_ip_frag_table_del_expired_entries": "the oldest of that table, while it is full",
     "rte_ip_frag_free_death_row": "mbufs of incomplete datagrams, back to their pools",
     r"SHA256_(Init|Update|Final)": "OpenSSL's, on a context of ours: instructions of the CPU",
 }
@@ -203,6 +204,7 @@ NOT_HOT = {
     r"tokd_check_\w+": "of an option's value, before workers start",
     r"control_thread": "the control thread",
     r"show_usage": "by EAL, for --help",
+    r"take_log": "the stream of the log",
     r"is_net_driver": "by scandir, for --version",
     r"reconnect|describe|close_(shm|verbs)": "of a transport: called by the control thread",
     r"admit|undo": "of a transport's set-up",

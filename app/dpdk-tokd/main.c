@@ -93,49 +93,12 @@ check_config(const struct tokd_options *opt)
 	return end_of_output();
 }
 
-/* Vocabularies for workers on `node`, loaded on first use. NULL, with a message logged, on failure.
- */
-static const struct tokd_vocabs *
-vocabs_on(struct tokd_app *app, int node)
-{
-	struct tokd_vocabs *v = &app->vocabs[app->n_nodes];
-	struct tok_error error;
-
-	for (uint32_t i = 0; i < app->n_nodes; i++) {
-		if (app->vocabs[i].node == node)
-			return &app->vocabs[i];
-	}
-	if (!tokd_vocabs_load(v, &app->opt, node, &error)) {
-		TOKD_LOG(main, ERR, "%s\n", error.text);
-		return NULL;
-	}
-	app->n_nodes++;
-	for (uint32_t i = 0; i < v->n; i++) {
-		const struct tok_vocab_info info = tok_vocab_info(v->tok[i]);
-
-		TOKD_LOG(main, INFO,
-			"vocabulary %s from %s: %u ids, checksum %08" PRIx32
-			", %zu bytes of tables on NUMA node %d\n",
-			info.name, info.path, info.n_ids, info.checksum, info.table_bytes, node);
-		if (info.n_added > 0 && !app->opt.added_tokens)
-			TOKD_LOG(main, NOTICE,
-				"vocabulary %s has %u added tokens that are not special: they are "
-				"treated as text; --added-tokens recognises them\n",
-				info.name, info.n_added);
-	}
-	return v;
-}
-
-/* What a worker owns. After a failure workers_close frees the rest. */
+/* The main lcore is a worker like any other, and the first. */
 static int
-worker_open(struct tokd_app *app, uint32_t index, unsigned int lcore)
+worker_make(struct tokd_app *app, uint32_t index, unsigned int lcore)
 {
 	const int node = (int)rte_lcore_to_socket_id(lcore);
-	const struct tokd_options *opt = &app->opt;
-	uint64_t hugepage = 0;
-	const struct tokd_vocabs *vocabs;
 	struct tokd_worker *w;
-	int rc;
 
 	w = rte_zmalloc_socket("tokd_worker", sizeof(*w), RTE_CACHE_LINE_SIZE, node);
 	if (w == NULL) {
@@ -146,14 +109,23 @@ worker_open(struct tokd_app *app, uint32_t index, unsigned int lcore)
 	}
 	app->worker[index] = w;
 	app->ring[index] = &w->ring;
+	w->index = index;
+	w->lcore = lcore;
+	w->node = node;
+	return 0;
+}
+
+/* What a worker owns. After a failure workers_close frees the rest. */
+static int
+worker_open(struct tokd_app *app, struct tokd_worker *w)
+{
+	const struct tokd_options *opt = &app->opt;
+	uint64_t hugepage = 0;
+	int rc;
+
 	w->port = app->port.id;
-	w->queue = (uint16_t)index;
-	vocabs = vocabs_on(app, node);
-	if (vocabs == NULL)
-		return -EINVAL;
-	w->n_vocabs = vocabs->n;
-	for (uint32_t i = 0; i < vocabs->n; i++)
-		w->vocab[i].tok = vocabs->tok[i];
+	w->queue = (uint16_t)w->index;
+	w->terms = app->served->terms[w->index];
 	w->ip = app->address.ip;
 	w->ip6 = app->address.ip6;
 	w->kernel_answers = app->address.kernel_answers;
@@ -166,11 +138,8 @@ worker_open(struct tokd_app *app, uint32_t index, unsigned int lcore)
 	w->tx_cksum_offload = app->port.tx_cksum;
 	w->opt = opt;
 	w->stop = &app->stop;
-	w->index = index;
-	w->lcore = lcore;
-	w->node = node;
 
-	w->pool = tokd_port_pool(&app->port, opt, w->queue, node);
+	w->pool = tokd_port_pool(&app->port, opt, w->queue, w->node);
 	if (w->pool == NULL)
 		return -ENOMEM;
 	if (rte_eal_has_hugepages()) {
@@ -180,10 +149,10 @@ worker_open(struct tokd_app *app, uint32_t index, unsigned int lcore)
 				"worker %u: not enough free huge pages for a token ring of %" PRIu64
 				" bytes: using ordinary pages; reserve more, or lower "
 				"--ring-size\n",
-				index, opt->ring_bytes);
+				w->index, opt->ring_bytes);
 	}
-	rc = tokd_ring_create(&w->ring, index, lcore, node, opt->ring_bytes, hugepage,
-		tok_vocab_info(vocabs->tok[0]).checksum, app->instance);
+	rc = tokd_ring_create(&w->ring, w->index, w->lcore, w->node, opt->ring_bytes, hugepage,
+		w->terms->vocab[0].checksum, app->instance);
 	if (rc == 0)
 		rc = tokd_worker_init(w);
 	if (rc == 0)
@@ -191,7 +160,7 @@ worker_open(struct tokd_app *app, uint32_t index, unsigned int lcore)
 	if (rc == 0 && opt->sink != NULL)
 		rc = tokd_sink_open(w, app->instance);
 	if (rc == 0)
-		rc = tokd_port_queue(&app->port, w->queue, node, w->pool);
+		rc = tokd_port_queue(&app->port, w->queue, w->node, w->pool);
 	return rc;
 }
 
@@ -213,7 +182,6 @@ workers_close(struct tokd_app *app)
 	}
 }
 
-/* The main lcore is a worker like any other, and the first. */
 static int
 workers_open(struct tokd_app *app)
 {
@@ -223,11 +191,13 @@ workers_open(struct tokd_app *app)
 
 	rc = tokd_sinks_resolve(app);
 	if (rc == 0)
-		rc = worker_open(app, 0, rte_get_main_lcore());
+		rc = worker_make(app, 0, rte_get_main_lcore());
 	RTE_LCORE_FOREACH_WORKER (lcore) {
 		if (rc == 0)
-			rc = worker_open(app, index++, lcore);
+			rc = worker_make(app, index++, lcore);
 	}
+	for (uint32_t i = 0; i < app->n_workers && rc == 0; i++)
+		rc = worker_open(app, app->worker[i]);
 	return rc;
 }
 
@@ -282,12 +252,6 @@ serve(struct tokd_app *app)
 {
 	int rc;
 
-	app->n_workers = rte_lcore_count();
-	if (app->n_workers > TOKD_RINGS_MAX) {
-		TOKD_LOG(main, ERR, "%u lcores: the limit is %u; give fewer in -l\n",
-			app->n_workers, TOKD_RINGS_MAX);
-		return -EINVAL;
-	}
 	limit_fragments(app);
 	rc = tokd_port_configure(&app->port, &app->opt, (uint16_t)app->n_workers);
 	if (rc != 0)
@@ -330,6 +294,29 @@ close_workers:
 	return rc;
 }
 
+/* What the options name, before a device is touched. Its errors are those of --check-config. */
+static enum tokd_exit
+load(struct tokd_app *app)
+{
+	int node[TOKD_RINGS_MAX] = {(int)rte_lcore_to_socket_id(rte_get_main_lcore())}, rc;
+	struct tok_error error;
+	uint32_t n = 1;
+	unsigned int lcore;
+
+	app->n_workers = rte_lcore_count();
+	if (app->n_workers > TOKD_RINGS_MAX) {
+		TOKD_LOG(main, ERR, "%u lcores: the limit is %u; give fewer in -l\n",
+			app->n_workers, TOKD_RINGS_MAX);
+		return TOKD_EXIT_FAILED;
+	}
+	RTE_LCORE_FOREACH_WORKER (lcore)
+		node[n++] = (int)rte_lcore_to_socket_id(lcore);
+	rc = tokd_served_load(&app->served, &app->opt, node, n, &error);
+	if (rc != 0)
+		TOKD_LOG(main, ERR, "%s\n", error.text);
+	return rc == 0 ? TOKD_EXIT_OK : rc == -EINVAL ? TOKD_EXIT_USAGE : TOKD_EXIT_FAILED;
+}
+
 /* From EAL's start to its end. */
 static enum tokd_exit
 run(struct tokd_app *app, int eal_argc, char **argv)
@@ -349,14 +336,13 @@ run(struct tokd_app *app, int eal_argc, char **argv)
 	} else if (getrandom(&app->instance, sizeof(app->instance), 0) != sizeof(app->instance)) {
 		TOKD_LOG(main, ERR, "cannot get a random instance number (getrandom): %s\n",
 			strerror(errno));
-	} else if (vocabs_on(app, (int)rte_lcore_to_socket_id(rte_get_main_lcore())) == NULL) {
-		if (!app->vocabs[0].no_memory)
-			code = TOKD_EXIT_USAGE; /* as --check-config says */
-	} else if (serve(app) == 0) {
-		code = TOKD_EXIT_OK;
+	} else {
+		code = load(app);
+		if (code == TOKD_EXIT_OK && serve(app) != 0)
+			code = TOKD_EXIT_FAILED;
+		tokd_reload_close(app);
+		tokd_served_free(app->served);
 	}
-	while (app->n_nodes > 0)
-		tokd_vocabs_free(&app->vocabs[--app->n_nodes]);
 	rte_eal_cleanup();
 	return code;
 }
@@ -364,11 +350,13 @@ run(struct tokd_app *app, int eal_argc, char **argv)
 int
 main(int argc, char **argv)
 {
-	static struct tokd_app app;
+	static struct tokd_app app = {.lock = PTHREAD_MUTEX_INITIALIZER};
 	struct opt_error error;
 	enum tokd_exit code = TOKD_EXIT_OK;
 	int eal_argc;
 
+	app.reload.argc = argc;
+	app.reload.argv = argv;
 	switch (tokd_options_parse(argc, argv, environ, &eal_argc, &app.opt, &error)) {
 	case TOKD_OPTIONS_HELP:
 		opt_help(&tokd_program, app.opt.given.help, stdout);

@@ -118,7 +118,7 @@ make_engine(struct tokd_client *c, struct appliance *a, const struct tokd_client
 		.first_stream_id = o->first_stream_id,
 		.no_resend = o->no_resend,
 		.no_last_ack = o->no_last_ack,
-		.failed = spread_failed,
+		.failed = c->several ? spread_failed : NULL,
 		.user = c,
 	};
 	void *memory;
@@ -277,6 +277,7 @@ tokd_client_open(const char *hosts, uint16_t port, const struct tokd_client_opti
 		return NULL;
 	}
 	c->fd = -1;
+	c->several = n > 1;
 	c->spin = options->spin;
 	c->timeout_ms = or_else(options->timeout_ms, 5000);
 	c->requests = or_else(options->requests, 64);

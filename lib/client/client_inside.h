@@ -50,8 +50,9 @@ struct appliance {
 };
 
 struct tokd_client {
-	uint32_t n; /* appliances */
-	int fd;	    /* of the only one, or an epoll of all */
+	uint32_t n;   /* appliances */
+	int fd;	      /* of the only one, or an epoll of all */
+	bool several; /* appliances */
 	bool spin;
 	uint32_t timeout_ms;
 	uint32_t requests;

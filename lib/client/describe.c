@@ -27,7 +27,7 @@ static const struct {
 	[TOKD_R_CARRY] = {"CARRY", "the text has a pretoken that is too long: split it"},
 	[TOKD_R_EXPIRED] = {"EXPIRED", "the ids are no longer available: send the text again"},
 	[TOKD_R_SHUTDOWN] = {"SHUTDOWN",
-		"the appliance is shutting down: send the text to another"},
+		"the appliance is shutting down: send the text to another, or when it is back"},
 	[TOKD_R_UNKNOWN] = {"UNKNOWN",
 		"the appliance restarted, or has dropped the text: send it again"},
 	[TOKD_R_SHARE] = {"SHARE",

@@ -75,7 +75,8 @@ pause_of(const struct slot *s, const struct tokd_rep *rep)
 static void
 again(struct tokd_engine *e, struct slot *s, const struct tokd_rep *rep, uint64_t now)
 {
-	const bool pause = rep->reason == TOKD_R_BUSY || rep->reason == TOKD_R_SHARE;
+	const bool pause = rep->reason == TOKD_R_BUSY || rep->reason == TOKD_R_SHARE ||
+			   rep->reason == TOKD_R_SHUTDOWN;
 
 	e->stats.resends++;
 	e->flight -= in_flight(s);
@@ -126,11 +127,11 @@ validate(struct tokd_engine *e, struct slot *s, const struct tokd_rep *rep, uint
 	engine_time_wait(e, s, now);
 }
 
-/* BUSY is no failure until it has lasted as long as a request may make no progress. */
+/* BUSY and SHUTDOWN are no failure until they last as long as a request may make no progress. */
 static bool
 may_try_again(const struct tokd_engine *e, struct slot *s, uint32_t reason, uint64_t now)
 {
-	if (reason != TOKD_R_BUSY)
+	if (reason != TOKD_R_BUSY && reason != TOKD_R_SHUTDOWN)
 		return s->resends - s->n_busy < RESENDS_MAX;
 	if (s->n_busy++ == 0)
 		s->busy_at = now;
@@ -142,7 +143,8 @@ failed(struct tokd_engine *e, struct slot *s, const struct tokd_rep *rep, uint64
 {
 	const uint32_t reason = rep->reason;
 	const bool send_again = reason == TOKD_R_EXPIRED || reason == TOKD_R_BUSY ||
-				reason == TOKD_R_UNKNOWN || reason == TOKD_R_SHARE;
+				reason == TOKD_R_UNKNOWN || reason == TOKD_R_SHARE ||
+				(reason == TOKD_R_SHUTDOWN && e->config.failed == NULL);
 
 	/* Only a POLL arrived, no text: the time-out sends the text again. */
 	if (reason == TOKD_R_UNKNOWN && !s->known)

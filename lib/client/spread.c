@@ -51,7 +51,7 @@ spread_join(struct appliance *a, const struct host *host, uint32_t vocab, uint64
 	};
 }
 
-/* NULL: none is up. */
+/* Of those that have not refused it; `any`: also one that is down. NULL: none. */
 static struct appliance *
 choose(struct tokd_client *c, const struct tokd_request *r, bool any)
 {
@@ -63,7 +63,7 @@ choose(struct tokd_client *c, const struct tokd_request *r, bool any)
 		struct appliance *a = &c->appliance[i];
 		const uint64_t weight = mix(a->seed ^ text);
 
-		if (!any && (!a->up || (r->avoid >> i & 1)))
+		if ((r->avoid >> i & 1) || (!any && !a->up))
 			continue;
 		if (best == NULL || weight > most) {
 			best = a;
@@ -151,6 +151,9 @@ spread_failed(void *user, struct tokd_request *r)
 	if (r->status == TOKD_E_REFUSED)
 		r->avoid |= UINT32_C(1) << r->appliance;
 	to = choose(c, r, false);
+	/* In a rolling restart one that is down is up again before it has been asked. */
+	if (to == NULL && r->status == TOKD_E_REFUSED && r->reason == TOKD_R_SHUTDOWN)
+		to = choose(c, r, true);
 	if (to == NULL)
 		return false;
 	tokd_engine_unlist(from->engine, r);

@@ -24,6 +24,7 @@ handled_signals(sigset_t *set)
 	sigemptyset(set);
 	sigaddset(set, SIGINT);
 	sigaddset(set, SIGTERM);
+	sigaddset(set, SIGHUP);
 }
 
 void
@@ -54,6 +55,10 @@ take_signal(struct tokd_control *c)
 
 	if (read(c->signals, &si, sizeof(si)) != sizeof(si))
 		return;
+	if (si.ssi_signo == SIGHUP) {
+		tokd_reload_ask(app);
+		return;
+	}
 	if (c->drain_end_ms != 0) {
 		TOKD_LOG(control, NOTICE, "second signal: stopping at once, %u streams open\n",
 			open_streams(app));
@@ -65,6 +70,15 @@ take_signal(struct tokd_control *c)
 	c->drain_end_ms = tokd_clock_ms() + app->opt.drain_ms;
 	tokd_notify_draining(app->opt.drain_ms);
 	atomic_store(&app->stop, TOKD_DRAIN);
+}
+
+/* A reload was asked for, or is loaded; or the loop is to end. */
+static void
+take_wake(struct tokd_control *c)
+{
+	eventfd_t n;
+
+	(void)!eventfd_read(c->wake, &n);
 }
 
 static void
@@ -121,13 +135,16 @@ watch_port(struct tokd_control *c)
 static int
 wait_ms(const struct tokd_control *c)
 {
-	const int attach = tokd_attach_wait_ms(&c->attach), sinks = tokd_sinks_wait_ms(c->app);
+	const int attach = tokd_attach_wait_ms(&c->attach), sinks = tokd_sinks_wait_ms(c->app),
+		  reload = tokd_reload_wait_ms(c->app);
 	int wait = WATCH_MS;
 
 	if (attach >= 0)
 		wait = RTE_MIN(wait, attach);
 	if (sinks >= 0)
 		wait = RTE_MIN(wait, sinks);
+	if (reload >= 0)
+		wait = RTE_MIN(wait, reload);
 	if (c->drain_end_ms != 0)
 		wait = RTE_MIN(wait, DRAIN_CHECK_MS);
 	if (c->watchdog_ms != 0)
@@ -148,11 +165,15 @@ control_thread(void *arg)
 		for (int i = 0; i < n; i++) {
 			if (ev[i].data.fd == c->signals)
 				take_signal(c);
+			if (ev[i].data.fd == c->wake)
+				take_wake(c);
 		}
 		tokd_attach_poll(&c->attach);
 		tokd_sinks_poll(app);
 		if (tokd_clock_ms() >= c->watch_due_ms)
 			watch_port(c);
+		if (c->drain_end_ms == 0)
+			tokd_reload_poll(app);
 		if (c->drain_end_ms != 0)
 			watch_drain(c);
 		if (c->watchdog_ms != 0 && tokd_clock_ms() >= c->watchdog_due_ms)
@@ -241,14 +262,18 @@ fail:
 }
 
 void
+tokd_control_wake(struct tokd_control *c)
+{
+	(void)!eventfd_write(c->wake, 1); /* if it fails, epoll_wait times out */
+}
+
+void
 tokd_control_stop(struct tokd_control *c)
 {
-	uint64_t one = 1;
-
 	if (!c->running)
 		return;
 	atomic_store(&c->app->stop, TOKD_STOP);
-	(void)!write(c->wake, &one, sizeof(one)); /* if it fails, epoll_wait times out */
+	tokd_control_wake(c);
 	pthread_join(c->thread, NULL);
 	c->running = false;
 }

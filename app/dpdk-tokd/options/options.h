@@ -105,6 +105,9 @@ enum tokd_options_result {
 	TOKD_OPTIONS_BAD,      /* error has the text; exit 2 */
 };
 
+/* What depends on several options, and is made of them. tokd_options_parse() does it, too. */
+bool tokd_options_check(struct tokd_options *opt, struct opt_error *error);
+
 /* The table, for opt_help and opt_value. */
 extern const struct opt_program tokd_program;
 

@@ -36,7 +36,7 @@ add_address(struct rte_tel_data *d, const struct tokd_address *a)
 int
 tokd_tel_info(struct tokd_app *app, const char *params, struct rte_tel_data *d)
 {
-	const struct tok_vocab_info v = tok_vocab_info(app->vocabs[0].tok[0]);
+	const struct tok_vocab_info v = tok_vocab_info(app->served->vocabs[0].tok[0]);
 	char text[RTE_TEL_MAX_STRING_LEN];
 
 	rte_tel_data_start_dict(d);
@@ -56,13 +56,26 @@ tokd_tel_info(struct tokd_app *app, const char *params, struct rte_tel_data *d)
 	tokd_tel_add_text(d, "vocab", v.name); /* the default; /tokd/vocabs has all */
 	snprintf(text, sizeof(text), "%08" PRIx32, v.checksum);
 	rte_tel_data_add_dict_string(d, "vocab_checksum", text);
+	rte_tel_data_add_dict_u64(d, "reloads", app->reload.n_done);
+	rte_tel_data_add_dict_u64(d, "reloads_failed", app->reload.n_failed);
+	tokd_tel_add_text(d, "reload_error", app->reload.why.text);
+	rte_tel_data_add_dict_u64(d, "old_texts", tokd_reload_old_texts(app));
+	return 0;
+}
+
+int
+tokd_tel_reload(struct tokd_app *app, const char *params, struct rte_tel_data *d)
+{
+	tokd_reload_ask(app);
+	rte_tel_data_start_dict(d);
+	rte_tel_data_add_dict_string(d, "reload", "asked for; /tokd/info shows how it ends");
 	return 0;
 }
 
 int
 tokd_tel_vocabs(struct tokd_app *app, const char *params, struct rte_tel_data *d)
 {
-	const struct tokd_vocabs *vocabs = &app->vocabs[0];
+	const struct tokd_vocabs *vocabs = &app->served->vocabs[0];
 
 	rte_tel_data_start_dict(d);
 	for (uint32_t i = 0; i < vocabs->n; i++) {

@@ -279,6 +279,27 @@ TEST(a_refusal_of_the_appliance_moves_a_text_one_of_the_text_does_not)
 	}
 }
 
+TEST(shutdown_sends_a_text_to_one_that_was_down)
+{
+	struct pair p;
+
+	if (!start_pair(&p))
+		skip();
+	p.server[0].dead = true;
+	server_go(&p.server[0]);
+	server_go(&p.server[1]);
+	submit_all(p.c);
+	finish_all(p.c);
+	assert_int_equal(tokd_client_stats(p.c).healthy, 1);
+	p.server[0].dead = false; /* nobody has asked it since */
+	p.server[1].server->refuse_first = UINT32_MAX;
+	p.server[1].server->reason = TOKD_R_SHUTDOWN;
+	submit_all(p.c);
+	finish_all(p.c);
+	all_right();
+	end_pair(&p);
+}
+
 TEST(a_text_that_all_refuse_fails)
 {
 	char error[TOKD_ERROR_MAX];

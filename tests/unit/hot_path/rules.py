@@ -202,7 +202,7 @@ NOT_HOT = {
     r"compare_\w+": "for qsort, while loading",
     r"keep": "a stage that keeps an added token's normal form, while loading",
     r"tokd_check_\w+": "of an option's value, before workers start",
-    r"control_thread": "the control thread",
+    r"(control|reload)_thread": "threads of their own",
     r"show_usage": "by EAL, for --help",
     r"take_log": "the stream of the log",
     r"is_net_driver": "by scandir, for --version",

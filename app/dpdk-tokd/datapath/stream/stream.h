@@ -35,7 +35,7 @@ struct tokd_stream_key {
 	struct tokd_addr addr;
 	uint64_t stream_id;
 	uint32_t epoch;
-	uint32_t vocab; /* checksum */
+	uint32_t vocab; /* as the client names it: a checksum, or 0 */
 	uint16_t port, our_port;
 	uint16_t zero[2];
 };
@@ -102,6 +102,9 @@ struct tokd_stream {
 	uint64_t serial;    /* of its records */
 	uint64_t name;	    /* of its key and MAC address: for names */
 	struct tokb *keys;  /* of its blocks; NULL: without --block-keys */
+	struct tokd_terms *terms; /* OPEN: that it began with */
+	uint32_t max_text;	  /* of these, also when they have gone */
+	uint32_t vocab;		  /* the same: its vocabulary's checksum */
 
 	/* times, TSC */
 	uint64_t t_open;    /* its first packet was received */

@@ -108,7 +108,7 @@ publish(struct tokd_worker *w, struct tokd_stream *s, enum tokd_rec_kind kind, u
 	rec->t_rx = t_rx;
 	rec->first = s->total;
 	rec->count = count;
-	rec->vocab = s->key.vocab;
+	rec->vocab = s->vocab;
 	rec->epoch = s->key.epoch;
 	rec->reason = TOKD_R_NONE;
 	rec->text_end = s->text_end;
@@ -210,7 +210,7 @@ feed_as(struct tokd_worker *w, struct tokd_stream *s, enum tokd_rec_kind kind, c
 		s->error = (uint8_t)res.error;
 		return feed_failed(w, s, reason_of(res.error));
 	}
-	if (decodes && unlikely(s->total + res.produced > w->opt->max_text)) {
+	if (decodes && unlikely(s->total + res.produced > s->max_text)) {
 		w->counter[C_DROP_TOO_LONG]++;
 		return feed_failed(w, s, TOKD_R_TEXT_TOO_LONG);
 	}

@@ -149,6 +149,7 @@ close_open(struct tokd_worker *w, struct tokd_stream *s)
 	if (s->known.le_prev != NULL)
 		LIST_REMOVE(s, known);
 	count(&t->n_open, -1);
+	tokd_terms_leave(s->terms);
 }
 
 void
@@ -205,10 +206,13 @@ tokd_stream_open(struct tokd_worker *w, struct tokd_source *source,
 	s->t_active = w->t_burst;
 	s->t_open = w->t_burst;
 	s->last = TOKD_NO_PACKET;
+	s->terms = w->terms;
+	s->max_text = w->terms->max_text;
+	s->vocab = vocab->checksum;
 	if (unlikely(flags & TOKD_F_DECODE)) {
 		tokd_decode_init(&s->decode, vocab, flags & TOKD_F_SKIP_SPECIAL);
 	} else {
-		tok_stream_init(&s->tok, vocab->tok, vocab->cache, tokd_tok_flags(w->opt));
+		tok_stream_init(&s->tok, vocab->tok, vocab->cache, w->terms->tok_flags);
 		if (unlikely(vocab->keys != NULL)) {
 			s->keys = (struct tokb *)(t->keys + (size_t)(s - t->stream) * t->keys_each);
 			tokb_copy(s->keys, vocab->keys);
@@ -222,6 +226,7 @@ tokd_stream_open(struct tokd_worker *w, struct tokd_source *source,
 		return NULL;
 	}
 	tokd_share_evict(w);
+	tokd_terms_join(s->terms);
 	s->state = TOKD_STREAM_OPEN;
 	s->name = name;
 	s->serial = w->ring.serial++;
@@ -289,7 +294,7 @@ tokd_stream_abort(struct tokd_worker *w, struct tokd_stream *s)
 		.serial = s->serial,
 		.t_rx = w->t_burst,
 		.first = s->total,
-		.vocab = s->key.vocab,
+		.vocab = s->vocab,
 		.epoch = s->key.epoch,
 		.reason = s->reason,
 		.text_end = s->text_end,

@@ -127,12 +127,13 @@ make_form(bool decompose, const struct made *m, struct made *to)
 	struct tok_nfc nfc;
 
 	tok_nfc_init(&nfc, decompose);
+	tok_nfc_open_whole(&nfc);
 	for (;;) {
 		size_t at = (size_t)(piece.p - m->text), end;
 
 		r = tok_nfc_next(&nfc, &piece, &span);
 		if (r != TOK_NFC_SPAN)
-			return r == TOK_NFC_DONE;
+			break;
 		end = (size_t)(piece.p - m->text);
 		if (span.n == end - at && memcmp(span.p, m->text + at, span.n) == 0) {
 			while (at < end)
@@ -141,6 +142,8 @@ make_form(bool decompose, const struct made *m, struct made *to)
 			put_form(to, m, at, end, span);
 		}
 	}
+	tok_nfc_close_whole(&nfc);
+	return r == TOK_NFC_DONE;
 }
 
 static bool
@@ -310,7 +313,14 @@ tok_offsets_again(
 	struct tok_offsets *o, const struct tok_stage *const *next, struct tok_source *source)
 {
 	struct made made = {0};
+	struct tok_range from;
 
-	take_source(source, &made);
+	while (source->left > 0 && tok_source_fill(source)) {
+		const uint8_t byte = *source->span.p;
+
+		tok_source_take(source, 1, &from);
+		put(&made, &byte, 1, from);
+		source->left--;
+	}
 	return pass(o, next, source->first, &made);
 }

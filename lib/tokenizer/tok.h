@@ -315,7 +315,7 @@ struct tok_norm_state {
 	uint8_t run;			   /* enum tok_white_run */
 	uint8_t n_one, one[3];		   /* a character of white space that is held */
 	bool begun;			   /* a character other than white space has come */
-	uint8_t side; /* of a border between words: enum tok_side of the last character */
+	uint8_t side; /* of a border between words: what came before (tok_border_before) */
 	uint16_t n_white;
 	uint8_t white[TOK_SPM_WHITE_MAX];
 };

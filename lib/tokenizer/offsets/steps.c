@@ -222,19 +222,16 @@ make_step(const struct tok_norm *norm, struct tok_norm_step step, const struct m
 	return make_stripped(step.arg, m, to);
 }
 
-/* Blanks between words and what is neither that nor white space. */
+/* Blanks at borders between words. */
 static bool
-make_borders(const struct made *m, struct made *to)
+make_borders(const struct tok_vocab *v, const struct made *m, struct made *to)
 {
 	static const uint8_t blank = ' ';
-	enum tok_side before = TOK_SIDE_WHITE;
+	uint8_t state = TOK_SIDE_WHITE;
 
 	for (size_t at = 0; at < m->n; at = put_same(to, m, at)) {
-		const enum tok_side side = tok_side_of(char_at(m, at));
-
-		if (side != before && side != TOK_SIDE_WHITE && before != TOK_SIDE_WHITE)
+		if (tok_border_before(v, &state, char_at(m, at)))
 			put(to, &blank, 1, m->from[at]);
-		before = side;
 	}
 	return true;
 }
@@ -301,7 +298,7 @@ tok_offsets_border(
 	bool ok;
 
 	take_source(source, &made);
-	ok = make_borders(&made, &to) && !made.full;
+	ok = make_borders(o->vocab, &made, &to) && !made.full;
 	drop(&made);
 	if (!ok)
 		drop(&to);

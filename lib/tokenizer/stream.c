@@ -296,8 +296,15 @@ struct tok_result
 tok_encode(const struct tok_vocab *v, struct tok_cache *c, const void *text, size_t n,
 	uint32_t flags, uint32_t *ids, size_t room)
 {
+	const bool normalized = v->norm.n > 0;
 	struct tok_stream s;
+	struct tok_result r;
 
 	tok_stream_init(&s, v, c, flags);
-	return tok_stream_feed(&s, text, n, true, ids, room);
+	if (normalized)
+		tok_nfc_open_whole(&s.nfc);
+	r = tok_stream_feed(&s, text, n, true, ids, room);
+	if (normalized)
+		tok_nfc_close_whole(&s.nfc);
+	return r;
 }

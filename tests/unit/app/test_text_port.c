@@ -253,7 +253,7 @@ FIXTURE_TEST(text_port_says_why_a_text_is_refused)
 	tok_vocab_free(nfc);
 	answers(line, sizeof(line));
 	assert_string_equal(
-		line, "error: more than 256 combining marks in a row: form C has a limit\n");
+		line, "error: more than 256 combining marks in a row: a limit of streams\n");
 	expect_count(C_DROP_TEXT, 1);
 }
 

@@ -43,7 +43,6 @@ INLINE_LOCK = re.compile(r"rte_\w*lock(_\w+)?|rte_wait_until_\w+|pthread_\w+|mtx
 # Where something of the hot path begins that other parts of it do not call.
 ROOTS = (
     "tok_stream_feed",
-    "tok_encode",
     "tok_decode",
     "tok_decode_stream_feed",
     "tokd_worker_run",
@@ -122,6 +121,7 @@ BY_POINTER = {
             *(f"feed_literal_{n}" for n in range(4)),
         ),
     ),
+    "has_room": ByPointer("more room for marks: NULL in a stream; of a whole text it allocates"),
     "tok_stream_init": ByPointer(
         "the same: begins a text",
         (
@@ -200,6 +200,7 @@ NOT_HOT = {
     r"fill_table": "of a CRC, once, while loading",
     r"(mem|vocab|cache)_(alloc|free)": "struct tok_mem: used while loading and freeing",
     r"compare_\w+": "for qsort, while loading",
+    r"double_marks": "more room for marks, of a whole text",
     r"keep": "a stage that keeps an added token's normal form, while loading",
     r"tokd_check_\w+": "of an option's value, before workers start",
     r"(control|reload)_thread": "threads of their own",

@@ -20,10 +20,11 @@ tokd_stream_find(
 	struct tokd_worker *w, const struct tokd_stream_key *key, const struct rte_ether_addr *mac)
 {
 	struct tokd_streams *t = w->streams;
+	const unsigned __int128 sum = tokd_key_sum(&t->names, key);
 	struct tokd_stream *s, *other = NULL;
 
-	t->looked = tokd_key_sum(&t->names, key);
-	LIST_FOREACH(s, bucket_of_key(t, t->looked), keyed)
+	t->looked = bucket_of_key(t, sum);
+	LIST_FOREACH(s, t->looked, keyed)
 	{
 		if (memcmp(&s->key, key, sizeof(*key)) != 0)
 			continue;
@@ -32,7 +33,7 @@ tokd_stream_find(
 		other = s;
 	}
 	/* It may be opened: from here to there the table has the time that it needs. */
-	t->looked_name = tokd_name_of(&t->names, t->looked, mac);
+	t->looked_name = tokd_name_of(&t->names, sum, mac);
 	__builtin_prefetch(tokd_names_bucket(&t->names, t->looked_name), 1);
 	return other;
 }
@@ -175,11 +176,12 @@ tokd_stream_open(struct tokd_worker *w, struct tokd_source *source,
 {
 	struct tokd_streams *t = w->streams;
 	const uint64_t name = t->looked_name;
-	struct tokd_stream_bucket *bucket = bucket_of_key(t, t->looked);
+	struct tokd_stream_bucket *bucket = t->looked;
+	const bool scarce = tokd_streams_are_scarce(t);
 	struct tokd_stream *s = TAILQ_FIRST(&t->free);
 
 	*why = TOKD_R_BUSY;
-	if (unlikely(!tokd_share_admits(w, source)))
+	if (unlikely(scarce && !tokd_share_admits(w, source)))
 		return NULL;
 	if (unlikely(s == NULL)) /* not the first of this turn */
 		s = tokd_share_evictable(w);
@@ -225,7 +227,8 @@ tokd_stream_open(struct tokd_worker *w, struct tokd_source *source,
 		*why = TOKD_R_EXPIRED;
 		return NULL;
 	}
-	tokd_share_evict(w);
+	if (unlikely(scarce))
+		tokd_share_evict(w);
 	tokd_terms_join(s->terms);
 	s->state = TOKD_STREAM_OPEN;
 	s->name = name;
@@ -341,7 +344,7 @@ tokd_stream_renew(struct tokd_worker *w, struct tokd_stream *s)
 	if (s->aborting)
 		return; /* in neither list */
 	if (s->state == TOKD_STREAM_OPEN) {
-		if (tokd_share_is_slow(w, s)) {
+		if (unlikely(tokd_streams_are_scarce(t)) && tokd_share_is_slow(w, s)) {
 			w->counter[C_PROGRESS_SLOW]++;
 			return;
 		}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The control thread: readers, signals, draining, reloads, GPU sinks, the link, the systemd watchdog.
- * It runs outside the lcores, so that its system calls delay no packet. A pair with app.h, which
- * holds it.
+ * The control thread: readers, signals, draining, reloads, GPU sinks, the link, the systemd
+ * watchdog. It runs outside the lcores, so that its system calls delay no packet. A pair with
+ * app.h, which holds it.
  */
 #pragma once
 

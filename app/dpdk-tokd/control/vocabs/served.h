@@ -13,8 +13,8 @@ struct tokd_served {
 };
 
 /*
- * For `n` workers, worker i on node[i]. Logs the vocabularies. Returns 0; -EINVAL: a vocabulary does
- * not load; -ENOMEM: there is no memory for them. After these *err has the reason.
+ * For `n` workers, worker i on node[i]. Logs the vocabularies. Returns 0, or with a reason in *err
+ * -EINVAL: a vocabulary does not load; -ENOMEM: there is no memory for them.
  */
 int tokd_served_load(struct tokd_served **served, const struct tokd_options *opt, const int *node,
 	uint32_t n, struct tok_error *err);

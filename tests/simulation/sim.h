@@ -57,8 +57,8 @@
 #define TEXTS 48		/* distinct texts of a world */
 #define SMALL_TEXTS (TEXTS / 2) /* of an attack: the others are for greedy clients */
 #define GREEDY_BYTES 8192
-#define GOOD_REQUESTS_BESIDE_GREEDY 200 /* in 2 s: the greedy ones last longer */
-#define TRICKLED 4096			/* streams held open by one socket */
+#define GOOD_REQUESTS_BESIDE_GREEDY 1000 /* in 2 s: the greedy ones last longer */
+#define TRICKLED 4096			 /* streams held open by one socket */
 #define SERVER_IP RTE_IPV4(10, 0, 0, 1)
 #define SIX_IP RTE_IPV4(10, 6, 0, 0)	   /* /16: hosts with IPv6, see network.c */
 #define HOSTILE_IP RTE_IPV4(172, 16, 0, 0) /* /12 */

@@ -285,6 +285,15 @@ last_requests(struct world *w)
 	}
 }
 
+/* Of a client; of the good one, the first, after those that attack. */
+static uint64_t
+begin_of(const struct plan *p, uint32_t i)
+{
+	if (i > 0 && p->attack == GREEDY)
+		return i * MS;
+	return i > 0 && p->readers > 0 ? 0 : p->begin;
+}
+
 static void
 start(struct world *w)
 {
@@ -299,8 +308,7 @@ start(struct world *w)
 				  : p->one_address     ? SERVER_IP + 1
 						       : SERVER_IP + 1 + i;
 		client_start(w, i);
-		world_put(w, (i > 0 && p->readers > 0 ? 0 : p->begin) + world_wait(w, p->pause),
-			SUBMIT, i, NULL);
+		world_put(w, begin_of(p, i) + world_wait(w, p->pause), SUBMIT, i, NULL);
 	}
 	for (uint32_t i = 0; i < p->readers; i++) {
 		w->reader[i].way = i >= p->slow_readers	       ? READS_ALL

@@ -26,6 +26,8 @@
 #include "control/zero_copy_open.h"
 #include "log.h"
 #include "notify.h"
+#include "sandbox/allow.h"
+#include "sandbox/start.h"
 #include "telemetry/summary.h"
 #include "telemetry/telemetry.h"
 #include "control/unmap_guard.h"
@@ -139,6 +141,7 @@ worker_open(struct tokd_app *app, uint32_t index, unsigned int lcore)
 	vocabs = vocabs_on(app, node);
 	if (vocabs == NULL)
 		return -EINVAL;
+	w->allow = opt->allow != NULL ? &app->allow : NULL;
 	w->n_vocabs = vocabs->n;
 	for (uint32_t i = 0; i < vocabs->n; i++)
 		w->vocab[i].tok = vocabs->tok[i];
@@ -283,7 +286,10 @@ serve(struct tokd_app *app)
 	if (rc != 0)
 		goto close_workers;
 	tokd_cpu_check(&app->port);
-	rc = workers_open(app);
+	if (app->opt.allow != NULL)
+		rc = tokd_allow_open(&app->allow, app->opt.allow, app->port.node);
+	if (rc == 0)
+		rc = workers_open(app);
 	if (rc != 0)
 		goto close_workers;
 	rc = tokd_port_start(&app->port, &app->opt, &app->address.ip6);
@@ -299,11 +305,17 @@ serve(struct tokd_app *app)
 	rc = tokd_telemetry_start(app);
 	if (rc != 0)
 		goto stop_control;
+	if (app->opt.sandbox)
+		rc = tokd_sandbox_start(&app->opt, &app->port, app->vocabs[0].tok, app->vocabs[0].n,
+			app->control.wake);
+	if (rc != 0)
+		goto stop_telemetry;
 
 	tokd_unmap_guard(app);
 	rc = workers_run(app);
 	tokd_unmap_guard(NULL);
 
+stop_telemetry:
 	tokd_telemetry_stop();
 stop_control:
 	tokd_control_stop(&app->control);
@@ -314,6 +326,7 @@ close_workers:
 	tokd_port_close(&app->port);
 	tokd_address_free(&app->address);
 	workers_close(app);
+	tokd_allow_close(&app->allow);
 	while (app->n_nodes > 0)
 		tokd_vocabs_free(&app->vocabs[--app->n_nodes]);
 	return rc;
@@ -343,6 +356,7 @@ run(struct tokd_app *app, int eal_argc, char **argv)
 		rc = serve(app);
 	}
 	rte_eal_cleanup();
+	tokd_sandbox_log_denied();
 	return rc == 0 ? TOKD_EXIT_OK : TOKD_EXIT_FAILED;
 }
 

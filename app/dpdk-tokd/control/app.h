@@ -11,6 +11,7 @@
 
 #include "control/port/address.h"
 #include "control.h"
+#include "datapath/net_allow.h"
 #include "datapath/worker.h"
 #include "options/options.h"
 #include "control/port/port.h"
@@ -22,6 +23,7 @@ struct tokd_app {
 	alignas(RTE_CACHE_LINE_SIZE) struct tokd_options opt;
 	struct tokd_port port;
 	struct tokd_address address;
+	struct tokd_allow allow;		       /* of --allow */
 	struct tokd_vocabs vocabs[RTE_MAX_NUMA_NODES]; /* a copy per node in use */
 	uint32_t n_nodes;			       /* in use */
 	uint64_t instance;			       /* random number of this run */

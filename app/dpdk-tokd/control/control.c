@@ -14,6 +14,7 @@
 #include "gpu_sink_control.h"
 #include "log.h"
 #include "notify.h"
+#include "sandbox/start.h"
 
 #define DRAIN_CHECK_MS 5 /* between checks of open streams */
 
@@ -64,6 +65,16 @@ take_signal(struct tokd_control *c)
 	c->drain_end_ms = tokd_clock_ms() + app->opt.drain_ms;
 	tokd_notify_draining(app->opt.drain_ms);
 	atomic_store(&app->stop, TOKD_DRAIN);
+}
+
+/* The loop is to end, or a system call was denied. */
+static void
+take_wake(struct tokd_control *c)
+{
+	uint64_t n;
+
+	(void)!read(c->wake, &n, sizeof(n));
+	tokd_sandbox_log_denied();
 }
 
 static void
@@ -132,6 +143,8 @@ control_thread(void *arg)
 		for (int i = 0; i < n; i++) {
 			if (ev[i].data.fd == c->signals)
 				take_signal(c);
+			if (ev[i].data.fd == c->wake)
+				take_wake(c);
 		}
 		tokd_attach_poll(&c->attach);
 		tokd_sinks_poll(app);

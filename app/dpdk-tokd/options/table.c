@@ -27,6 +27,10 @@ static const struct opt_def defs[] = {
 		.check = tokd_check_mac},
 	{"vlan", "ID", OPT_COUNT, FIELD(vlan), 0, 4094, "0",
 		"802.1Q VLAN to serve; 0: untagged frames"},
+	{"allow", "PREFIX[,...]", OPT_TEXT, FIELD(allow), 0, 0, NULL,
+		"serve only these addresses, as in 10.1.0.0/16,2001:db8::/32; a file has one a "
+		"line, and its path begins with / or .",
+		.check = tokd_check_allow},
 	{"fragments", "N", OPT_COUNT, FIELD(fragments), 0, 4096, "64",
 		"datagrams reassembled from IP fragments at a time, with one worker only; 0: none"},
 	{"udp-port", "PORT", OPT_COUNT, FIELD(udp_port), 1, 65535, "9000", "UDP port to serve on"},
@@ -122,6 +126,8 @@ static const struct opt_def defs[] = {
 	{"drain", "MS", OPT_MS, FIELD(drain_ms), 0, 600000, "2000",
 		"after the first SIGINT or SIGTERM: time for open texts to finish",
 		.section = "Running"},
+	{"sandbox", NULL, OPT_FLAG, FIELD(sandbox), 0, 0, "yes",
+		"once started, keep only the capabilities and system calls that the driver needs"},
 	{"check-config", NULL, OPT_FLAG, FIELD(check_config), 0, 0, NULL,
 		"check the options and load the vocabularies, without EAL; print the options as a "
 		"configuration file; exit",

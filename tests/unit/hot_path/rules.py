@@ -71,6 +71,7 @@ EXTERNAL = {
     "rte_ipv4_frag_reassemble_packet": "a table made whole at start; mbufs are chained, not copied",
     "rte_ipv6_frag_reassemble_packet": "the same",
     "rte_ip_frag_free_death_row": "mbufs of incomplete datagrams, back to their pools",
+    "rte_acl_classify": "the sources of --allow, a burst at once: a table made at start",
     r"SHA256_(Init|Update|Final)": "OpenSSL's, on a context of ours: instructions of the CPU",
 }
 
@@ -202,6 +203,8 @@ NOT_HOT = {
     r"keep": "a stage that keeps an added token's normal form, while loading",
     r"tokd_check_\w+": "of an option's value, before workers start",
     r"control_thread": "the control thread",
+    r"on_(signal|denied)|drop": "of the sandbox: handlers of signals that no worker sees",
+    r"exclude_from_dumps": "the same: by rte_memseg_contig_walk, before workers start",
     r"show_usage": "by EAL, for --help",
     r"is_net_driver": "by scandir, for --version",
     r"reconnect|describe|close_(shm|verbs)": "of a transport: called by the control thread",

@@ -2,6 +2,8 @@
 /* rte_log types, one per part: --log-level=tokd.*:debug */
 #pragma once
 
+#include <stdbool.h>
+
 #include <rte_log.h>
 
 #define TOKD_LOG(part, level, ...)                                                                 \
@@ -9,3 +11,6 @@
 
 extern int tokd_log_main, tokd_log_port, tokd_log_ring, tokd_log_worker,
 	tokd_log_control; /* log.c */
+
+/* Before EAL: what it and we log gets time and level, as text or as one JSON object a line. */
+void tokd_log_open(bool json);

@@ -34,26 +34,38 @@
 #include "version.h"
 
 #define PROGRAM "dpdk-tokd"
+#define OPTIONS_WIDTH 80 /* characters of options in a line of the log */
 
-/* One line per source (command line, environment, file) that set options. */
+static void
+log_options(const struct tokd_options *opt, enum opt_source from, const char *list)
+{
+	const bool is_file = from == OPT_FROM_FILE && opt->config != NULL;
+
+	if (list[0] != '\0')
+		TOKD_LOG(main, INFO, "options (%s%s%s):%s\n", opt_source_name(from),
+			is_file ? " " : "", is_file ? opt->config : "", list);
+}
+
+/* Options that are not defaults, by source; long lists in several lines. */
 static void
 log_config(const struct tokd_options *opt)
 {
-	for (int from = OPT_SOURCES - 1; from >= 0; from--) {
-		const bool is_file = from == OPT_FROM_FILE && opt->config != NULL;
+	for (enum opt_source from = OPT_SOURCES; --from > OPT_FROM_DEFAULT;) {
+		char line[OPTIONS_WIDTH + sizeof(struct opt_value)] = "";
 		struct opt_value value;
-		char line[1024] = "";
 		size_t used = 0;
 
 		for (size_t i = 0; opt_value(&tokd_program, &opt->given, opt, i, &value); i++) {
-			if (value.source == (enum opt_source)from && value.text[0] != '\0' &&
-				used < sizeof(line))
-				used += (size_t)snprintf(line + used, sizeof(line) - used, " %s=%s",
-					value.name, value.text);
+			if (value.source != from || value.text[0] == '\0')
+				continue;
+			if (used + strlen(value.name) + strlen(value.text) > OPTIONS_WIDTH) {
+				log_options(opt, from, line);
+				used = 0;
+			}
+			used += (size_t)snprintf(
+				line + used, sizeof(line) - used, " %s=%s", value.name, value.text);
 		}
-		if (used != 0)
-			TOKD_LOG(main, INFO, "options (%s%s%s):%s\n", opt_source_name(from),
-				is_file ? " " : "", is_file ? opt->config : "", line);
+		log_options(opt, from, line);
 	}
 }
 
@@ -83,49 +95,12 @@ check_config(const struct tokd_options *opt)
 	return end_of_output();
 }
 
-/* Vocabularies for workers on `node`, loaded on first use. NULL, with a message logged, on failure.
- */
-static const struct tokd_vocabs *
-vocabs_on(struct tokd_app *app, int node)
-{
-	struct tokd_vocabs *v = &app->vocabs[app->n_nodes];
-	struct tok_error error;
-
-	for (uint32_t i = 0; i < app->n_nodes; i++) {
-		if (app->vocabs[i].node == node)
-			return &app->vocabs[i];
-	}
-	if (!tokd_vocabs_load(v, &app->opt, node, &error)) {
-		TOKD_LOG(main, ERR, "%s\n", error.text);
-		return NULL;
-	}
-	app->n_nodes++;
-	for (uint32_t i = 0; i < v->n; i++) {
-		const struct tok_vocab_info info = tok_vocab_info(v->tok[i]);
-
-		TOKD_LOG(main, INFO,
-			"vocabulary %s from %s: %u ids, checksum %08" PRIx32
-			", %zu bytes of tables on NUMA node %d\n",
-			info.name, info.path, info.n_ids, info.checksum, info.table_bytes, node);
-		if (info.n_added > 0 && !app->opt.added_tokens)
-			TOKD_LOG(main, NOTICE,
-				"vocabulary %s has %u added tokens that are not special: they are "
-				"treated as text; --added-tokens recognises them\n",
-				info.name, info.n_added);
-	}
-	return v;
-}
-
-/* What a worker owns. After a failure workers_close frees the rest. */
+/* The main lcore is a worker like any other, and the first. */
 static int
-worker_open(struct tokd_app *app, uint32_t index, unsigned int lcore)
+worker_make(struct tokd_app *app, uint32_t index, unsigned int lcore)
 {
 	const int node = (int)rte_lcore_to_socket_id(lcore);
-	const struct tokd_options *opt = &app->opt;
-	uint64_t hugepage = 0;
-	const struct tokd_vocabs *vocabs;
 	struct tokd_worker *w;
-	int rc;
 
 	w = rte_zmalloc_socket("tokd_worker", sizeof(*w), RTE_CACHE_LINE_SIZE, node);
 	if (w == NULL) {
@@ -136,15 +111,24 @@ worker_open(struct tokd_app *app, uint32_t index, unsigned int lcore)
 	}
 	app->worker[index] = w;
 	app->ring[index] = &w->ring;
+	w->index = index;
+	w->lcore = lcore;
+	w->node = node;
+	return 0;
+}
+
+/* What a worker owns. After a failure workers_close frees the rest. */
+static int
+worker_open(struct tokd_app *app, struct tokd_worker *w)
+{
+	const struct tokd_options *opt = &app->opt;
+	uint64_t hugepage = 0;
+	int rc;
+
 	w->port = app->port.id;
-	w->queue = (uint16_t)index;
-	vocabs = vocabs_on(app, node);
-	if (vocabs == NULL)
-		return -EINVAL;
+	w->queue = (uint16_t)w->index;
+	w->terms = app->served->terms[w->index];
 	w->allow = opt->allow != NULL ? &app->allow : NULL;
-	w->n_vocabs = vocabs->n;
-	for (uint32_t i = 0; i < vocabs->n; i++)
-		w->vocab[i].tok = vocabs->tok[i];
 	w->ip = app->address.ip;
 	w->ip6 = app->address.ip6;
 	w->kernel_answers = app->address.kernel_answers;
@@ -152,15 +136,13 @@ worker_open(struct tokd_app *app, uint32_t index, unsigned int lcore)
 	w->udp_port = htons(opt->udp_port);
 	w->text_port = htons(opt->text_port);
 	w->mac = app->address.mac;
+	w->rx_cksum_trust = opt->rx_checksum == TOKD_RX_TRUST;
 	w->rx_cksum_offload = app->port.rx_cksum;
 	w->tx_cksum_offload = app->port.tx_cksum;
 	w->opt = opt;
 	w->stop = &app->stop;
-	w->index = index;
-	w->lcore = lcore;
-	w->node = node;
 
-	w->pool = tokd_port_pool(&app->port, opt, w->queue, node);
+	w->pool = tokd_port_pool(&app->port, opt, w->queue, w->node);
 	if (w->pool == NULL)
 		return -ENOMEM;
 	if (rte_eal_has_hugepages()) {
@@ -170,10 +152,10 @@ worker_open(struct tokd_app *app, uint32_t index, unsigned int lcore)
 				"worker %u: not enough free huge pages for a token ring of %" PRIu64
 				" bytes: using ordinary pages; reserve more, or lower "
 				"--ring-size\n",
-				index, opt->ring_bytes);
+				w->index, opt->ring_bytes);
 	}
-	rc = tokd_ring_create(&w->ring, index, lcore, node, opt->ring_bytes, hugepage,
-		tok_vocab_info(vocabs->tok[0]).checksum, app->instance);
+	rc = tokd_ring_create(&w->ring, w->index, w->lcore, w->node, opt->ring_bytes, hugepage,
+		w->terms->vocab[0].checksum, app->instance);
 	if (rc == 0)
 		rc = tokd_worker_init(w);
 	if (rc == 0)
@@ -181,7 +163,7 @@ worker_open(struct tokd_app *app, uint32_t index, unsigned int lcore)
 	if (rc == 0 && opt->sink != NULL)
 		rc = tokd_sink_open(w, app->instance);
 	if (rc == 0)
-		rc = tokd_port_queue(&app->port, w->queue, node, w->pool);
+		rc = tokd_port_queue(&app->port, w->queue, w->node, w->pool);
 	return rc;
 }
 
@@ -203,7 +185,6 @@ workers_close(struct tokd_app *app)
 	}
 }
 
-/* The main lcore is a worker like any other, and the first. */
 static int
 workers_open(struct tokd_app *app)
 {
@@ -213,11 +194,13 @@ workers_open(struct tokd_app *app)
 
 	rc = tokd_sinks_resolve(app);
 	if (rc == 0)
-		rc = worker_open(app, 0, rte_get_main_lcore());
+		rc = worker_make(app, 0, rte_get_main_lcore());
 	RTE_LCORE_FOREACH_WORKER (lcore) {
 		if (rc == 0)
-			rc = worker_open(app, index++, lcore);
+			rc = worker_make(app, index++, lcore);
 	}
+	for (uint32_t i = 0; i < app->n_workers && rc == 0; i++)
+		rc = worker_open(app, app->worker[i]);
 	return rc;
 }
 
@@ -272,12 +255,6 @@ serve(struct tokd_app *app)
 {
 	int rc;
 
-	app->n_workers = rte_lcore_count();
-	if (app->n_workers > TOKD_RINGS_MAX) {
-		TOKD_LOG(main, ERR, "%u lcores: the limit is %u; give fewer in -l\n",
-			app->n_workers, TOKD_RINGS_MAX);
-		return -EINVAL;
-	}
 	limit_fragments(app);
 	rc = tokd_port_configure(&app->port, &app->opt, (uint16_t)app->n_workers);
 	if (rc != 0)
@@ -306,8 +283,8 @@ serve(struct tokd_app *app)
 	if (rc != 0)
 		goto stop_control;
 	if (app->opt.sandbox)
-		rc = tokd_sandbox_start(&app->opt, &app->port, app->vocabs[0].tok, app->vocabs[0].n,
-			app->control.wake);
+		rc = tokd_sandbox_start(&app->opt, &app->port, app->served->vocabs[0].tok,
+			app->served->vocabs[0].n, app->control.wake);
 	if (rc != 0)
 		goto stop_telemetry;
 
@@ -327,47 +304,73 @@ close_workers:
 	tokd_address_free(&app->address);
 	workers_close(app);
 	tokd_allow_close(&app->allow);
-	while (app->n_nodes > 0)
-		tokd_vocabs_free(&app->vocabs[--app->n_nodes]);
 	return rc;
+}
+
+/* What the options name, before a device is touched. Its errors are those of --check-config. */
+static enum tokd_exit
+load(struct tokd_app *app)
+{
+	int node[TOKD_RINGS_MAX] = {(int)rte_lcore_to_socket_id(rte_get_main_lcore())}, rc;
+	struct tok_error error;
+	uint32_t n = 1;
+	unsigned int lcore;
+
+	app->n_workers = rte_lcore_count();
+	if (app->n_workers > TOKD_RINGS_MAX) {
+		TOKD_LOG(main, ERR, "%u lcores: the limit is %u; give fewer in -l\n",
+			app->n_workers, TOKD_RINGS_MAX);
+		return TOKD_EXIT_FAILED;
+	}
+	RTE_LCORE_FOREACH_WORKER (lcore)
+		node[n++] = (int)rte_lcore_to_socket_id(lcore);
+	rc = tokd_served_load(&app->served, &app->opt, node, n, &error);
+	if (rc != 0)
+		TOKD_LOG(main, ERR, "%s\n", error.text);
+	return rc == 0 ? TOKD_EXIT_OK : rc == -EINVAL ? TOKD_EXIT_USAGE : TOKD_EXIT_FAILED;
 }
 
 /* From EAL's start to its end. */
 static enum tokd_exit
 run(struct tokd_app *app, int eal_argc, char **argv)
 {
-	enum tokd_exit started;
-	int rc;
+	enum tokd_exit code;
 
+	tokd_log_open(app->opt.log_format == TOKD_LOG_JSON);
 	tokd_control_block_signals();
-	started = tokd_eal_start(eal_argc, argv);
-	if (started != TOKD_EXIT_OK)
-		return started;
+	code = tokd_eal_start(eal_argc, argv);
+	if (code != TOKD_EXIT_OK)
+		return code;
+	code = TOKD_EXIT_FAILED;
 	log_config(&app->opt);
 	app->t_start = rte_rdtsc();
 	if (rte_eal_process_type() != RTE_PROC_PRIMARY) {
 		TOKD_LOG(main, ERR, "must be a primary process; give another --file-prefix\n");
-		rc = -ENOTSUP;
 	} else if (getrandom(&app->instance, sizeof(app->instance), 0) != sizeof(app->instance)) {
 		TOKD_LOG(main, ERR, "cannot get a random instance number (getrandom): %s\n",
 			strerror(errno));
-		rc = -EIO;
 	} else {
-		rc = serve(app);
+		code = load(app);
+		if (code == TOKD_EXIT_OK && serve(app) != 0)
+			code = TOKD_EXIT_FAILED;
+		tokd_reload_close(app);
+		tokd_served_free(app->served);
 	}
 	rte_eal_cleanup();
 	tokd_sandbox_log_denied();
-	return rc == 0 ? TOKD_EXIT_OK : TOKD_EXIT_FAILED;
+	return code;
 }
 
 int
 main(int argc, char **argv)
 {
-	static struct tokd_app app;
+	static struct tokd_app app = {.lock = PTHREAD_MUTEX_INITIALIZER};
 	struct opt_error error;
 	enum tokd_exit code = TOKD_EXIT_OK;
 	int eal_argc;
 
+	app.reload.argc = argc;
+	app.reload.argv = argv;
 	switch (tokd_options_parse(argc, argv, environ, &eal_argc, &app.opt, &error)) {
 	case TOKD_OPTIONS_HELP:
 		opt_help(&tokd_program, app.opt.given.help, stdout);

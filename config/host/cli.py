@@ -18,7 +18,7 @@ from host import governor, irq, limits, nic
 from host.cpus import CPUS_MAX
 from host.journal import JOURNAL
 from host.lock import alone
-from host.plan import CONF, Plan, kept, make, prove
+from host.plan import CONF, Plan, keep, kept, make, online, prove
 from host.report import Failed, Finding, Level, Partly, Refusal, is_good, tell
 from host.revert import let_go, revert
 from host.root import Root
@@ -33,11 +33,15 @@ PROVING = (
     nic,
 )  # stages that may refuse; all are checked before any writes
 
+APPLY = "tokd-host apply"  # in remedies
+REFUSED = "what cannot be applied first: see the last lines"
+
 EXIT_OK, EXIT_FOUND, EXIT_USAGE, EXIT_FAILED = 0, 1, 2, 3
 
 EPILOG = """\
 exit status: 0 all is as asked; 1 something is not (check, verify); 2 cannot be as asked; 3 failed
 
+  tokd-host check                                   what is missing for a proposal
   tokd-host check --cores 1-4 --hugepages 8x1G      what is missing, what it costs, what to do
   tokd-host apply --cores 1-4 --hugepages 8x1G      do it; then reboot
   tokd-host verify                                  what booted, against what was asked
@@ -93,10 +97,17 @@ def _plan(root: Root, args: argparse.Namespace) -> Plan:
         raise Refusal("--unsafe-noiommu needs --nic: give both")
     if args.cores or args.hugepages or args.nic:
         return make(args.cores, args.hugepages, args.nic, args.unsafe_noiommu)
-    plan = kept(root)
+    plan = kept(root) or (_proposal(root) if args.do == "check" else None)
     if plan is None:
         raise Refusal(f"nothing to do: give --cores, --hugepages or --nic; there is no {CONF}")
     return plan
+
+
+def _proposal(root: Root) -> Plan | None:
+    """For a machine of which nothing is asked; None if too little is known of it."""
+    cores = online(root) - keep(root)
+    plan = Plan(cores, memory.propose(root, len(cores)))
+    return plan if plan.options() else None
 
 
 def _stage(root: Root, plan: Plan, stage: ModuleType, at_boot: bool) -> None:
@@ -165,6 +176,21 @@ def _look(root: Root, plan: Plan, verify: bool) -> list[Finding]:
     found = prove(root, plan)
     for stage in STAGES:
         found += stage.verify(root, plan) if verify else stage.check(root, plan)
+    refusals = _refusals(root, plan) if any(APPLY in f.remedy for f in found) else []
+    if not refusals:
+        return found
+    found = [replace(f, remedy=REFUSED, reboot=False) if APPLY in f.remedy else f for f in found]
+    return found + [f for f in refusals if f.what not in {one.what for one in found}]
+
+
+def _refusals(root: Root, plan: Plan) -> list[Finding]:
+    """Why apply would refuse."""
+    found = []
+    for stage in PROVING:
+        try:
+            stage.prove(root, plan)
+        except Refusal as error:
+            found.append(Finding(stage.NAME, Level.BAD, str(error), "nothing can be applied"))
     return found
 
 
@@ -196,7 +222,14 @@ def run(args: argparse.Namespace) -> int:
     if args.do == "apply":
         return _apply_at_boot(root, plan) if args.at_boot else _apply(root, plan)
     found = _look(root, plan, args.do == "verify")
+    known = kept(root)
+    if known is None and not (args.cores or args.hugepages or args.nic):
+        found.insert(
+            0, Finding("plan", Level.NOTE, f"nothing is asked; proposed: {plan.options()}")
+        )
     tell(found, args.json)
+    if not args.json and plan != known and any(APPLY in f.remedy for f in found):
+        print(f"{APPLY} stands for: {APPLY} {plan.options()}")
     return EXIT_OK if is_good(found) else EXIT_FOUND
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from host import cpus
 from host.plan import Plan
 from host.report import Finding, Level
 from host.root import Root
@@ -25,23 +26,24 @@ def _remedy(root: Root, cpu: int) -> str:
 
 
 def check(root: Root, plan: Plan) -> list[Finding]:
-    found = []
+    on: dict[tuple[str, str], set[int]] = {}  # CPUs by governor and remedy
     for cpu in sorted(plan.cores):
         now = root.read(_file(cpu)).strip()
-        if not now:
-            continue  # no frequency scaling here, as in most virtual machines
-        good = now == "performance"
-        found.append(
-            Finding(
-                NAME,
-                Level.OK if good else Level.WARN,
-                f"CPU {cpu}: governor {now}",
-                ""
-                if good
-                else "10 to 500 us each time the clock changes, and a lower clock until then",
-                "" if good else _remedy(root, cpu),
-            )
+        if now:  # no frequency scaling in most virtual machines
+            remedy = "" if now == "performance" else _remedy(root, cpu)
+            on.setdefault((now, remedy), set()).add(cpu)
+    found = [
+        Finding(
+            NAME,
+            Level.WARN if remedy else Level.OK,
+            f"CPU {cpus.show(some)}: governor {now}",
+            "10 to 500 us each time the clock changes, and a lower clock until then"
+            if remedy
+            else "",
+            remedy,
         )
+        for (now, remedy), some in on.items()
+    ]
     if plan.cores and not found:
         found.append(Finding(NAME, Level.NOTE, "no frequency scaling is visible: nothing to set"))
     return found

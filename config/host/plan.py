@@ -54,6 +54,14 @@ class Plan:
     nics: tuple[str, ...] = ()  # PCI addresses to bind
     unsafe_noiommu: bool = False
 
+    def options(self) -> str:
+        """As on the command line."""
+        words = [f"--cores {cpus.show(self.cores)}"] if self.cores else []
+        words += [f"--hugepages {','.join(p.show() for p in self.pages)}"] if self.pages else []
+        words += [f"--nic {','.join(self.nics)}"] if self.nics else []
+        words += ["--unsafe-noiommu"] if self.unsafe_noiommu else []
+        return " ".join(words)
+
     def text(self) -> str:
         lines = ["# The plan of tokd-host, for verify and for the next boot."]
         lines += [f"cores = {cpus.show(self.cores)}"] if self.cores else []
@@ -138,6 +146,15 @@ def siblings(root: Root, cpu: int) -> frozenset[int]:
         return cpus.parse(text) or frozenset({cpu})
     except cpus.BadList:
         return frozenset({cpu})
+
+
+def keep(root: Root) -> frozenset[int]:
+    """The CPUs that a proposal leaves to the system: core 0; of eight or more, another core too."""
+    running = online(root)
+    left = siblings(root, 0)
+    if len(running) >= 8:
+        left |= siblings(root, min(running - left, default=0))
+    return left
 
 
 def prove(root: Root, plan: Plan) -> list[Finding]:

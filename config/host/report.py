@@ -7,6 +7,7 @@ import json
 import sys
 from dataclasses import asdict, dataclass
 from enum import Enum
+from itertools import groupby
 
 
 class Level(str, Enum):  # noqa: UP042 - Python before 3.11, as in RHEL 9, has no StrEnum
@@ -50,12 +51,18 @@ def tell(findings: list[Finding], as_json: bool) -> None:
         json.dump([asdict(f) for f in findings], sys.stdout, indent=1)
         print()
         return
-    for f in findings:
-        print(f"{f.level.value:<5} {f.stage:<9} {f.what}")
-        if f.cost:
-            print(f"{'':15} costs: {f.cost}")
-        if f.remedy:
-            print(f"{'':15} do:    {f.remedy}{' (then reboot)' if f.reboot else ''}")
+    for (stage, level, cost, remedy, reboot), group in groupby(findings, _alike):
+        for f in group:
+            print(f"{level.value:<5} {stage:<9} {f.what}")
+        if cost:
+            print(f"{'':15} costs: {cost}")
+        if remedy:
+            print(f"{'':15} do:    {remedy}{' (then reboot)' if reboot else ''}")
+
+
+def _alike(f: Finding) -> tuple[str, Level, str, str, bool]:
+    """Neighbours that have all of this in common are printed with it once."""
+    return f.stage, f.level, f.cost, f.remedy, f.reboot
 
 
 def is_good(findings: list[Finding]) -> bool:

@@ -39,6 +39,16 @@ def _gb(kb: int) -> str:
     return f"{kb / (1 << 20):.1f} GiB"
 
 
+def propose(root: Root, workers: int) -> tuple[Pages, ...]:
+    """1 GiB for each worker and one more, at most a quarter of the memory; of the largest pages up
+    to 1G. None if nothing is known."""
+    kb = min((workers + 1) << 20, _total(root, "/proc/meminfo") // 4)
+    for size_kb in (1 << 20, 2048):
+        if kb >= size_kb and root.exists(f"/sys/kernel/mm/hugepages/hugepages-{size_kb}kB"):
+            return (Pages(kb // size_kb, size_kb),)
+    return ()
+
+
 def too_many(root: Root, plan: Plan) -> str:
     """Why these are too many; "" if they are not."""
     if not _sum(list(plan.pages)):

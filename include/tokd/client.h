@@ -84,6 +84,7 @@ struct tokd_request {
 	uint32_t hash;
 	uint32_t avoid; /* bit i: appliance i has failed it */
 	uint8_t appliance;
+	uint8_t moves;
 	bool listed;
 };
 

@@ -30,8 +30,8 @@ struct tokd_engine_config {
 	uint64_t first_stream_id; /* random, or 1 */
 	bool no_resend;
 	bool no_last_ack;
-	/* Called for a request that has failed. True: it was submitted to another engine. Or NULL.
-	 */
+	/* Called for a request that has failed. True: it was submitted to another engine. NULL:
+	 * there is no other; a text waits until the appliance is back after SHUTDOWN. */
 	bool (*failed)(void *user, struct tokd_request *r);
 	void *user;
 };

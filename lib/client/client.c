@@ -118,7 +118,7 @@ make_engine(struct tokd_client *c, struct appliance *a, const struct tokd_client
 		.first_stream_id = o->first_stream_id,
 		.no_resend = o->no_resend,
 		.no_last_ack = o->no_last_ack,
-		.failed = spread_failed,
+		.failed = c->several ? spread_failed : NULL,
 		.user = c,
 	};
 	void *memory;
@@ -156,6 +156,17 @@ set_bursts(struct tokd_client *c)
 }
 
 static bool
+is_same_peer(int a, int b)
+{
+	struct sockaddr_storage one = {0}, two = {0};
+	socklen_t len = sizeof(one), len_two = sizeof(two);
+
+	return getpeername(a, (struct sockaddr *)&one, &len) == 0 &&
+	       getpeername(b, (struct sockaddr *)&two, &len_two) == 0 && len == len_two &&
+	       memcmp(&one, &two, len) == 0;
+}
+
+static bool
 open_appliance(struct tokd_client *c, const struct host *host, const struct tokd_client_options *o,
 	char error[TOKD_ERROR_MAX])
 {
@@ -170,9 +181,10 @@ open_appliance(struct tokd_client *c, const struct host *host, const struct tokd
 		return false;
 	c->n++; /* to be closed from now on */
 	for (uint32_t i = 0; i < c->n - 1; i++) {
-		if (strcmp(c->appliance[i].peer, a->peer) != 0)
+		if (!is_same_peer(c->appliance[i].fd, a->fd))
 			continue;
-		snprintf(error, TOKD_ERROR_MAX, "%s: given twice", a->peer);
+		snprintf(error, TOKD_ERROR_MAX, "%s: the same address as %s: give each once",
+			a->peer, c->appliance[i].peer);
 		errno = EINVAL;
 		return false;
 	}
@@ -265,6 +277,7 @@ tokd_client_open(const char *hosts, uint16_t port, const struct tokd_client_opti
 		return NULL;
 	}
 	c->fd = -1;
+	c->several = n > 1;
 	c->spin = options->spin;
 	c->timeout_ms = or_else(options->timeout_ms, 5000);
 	c->requests = or_else(options->requests, 64);

@@ -43,15 +43,16 @@ struct appliance {
 	uint64_t seed;	   /* of its weights */
 	uint64_t asked_at; /* ns; of the first packet since it was last heard; 0: none */
 	uint64_t probe_at; /* ns; of the next probe, while it is down */
-	uint64_t pause;	   /* ns; between the latest probe and the next */
+	uint64_t pause;	   /* ns; before the next probe */
 	struct tokd_req probe;
 	struct tokd_engine *engine;
 	char peer[PEER_MAX];
 };
 
 struct tokd_client {
-	uint32_t n; /* appliances */
-	int fd;	    /* of the only one, or an epoll of all */
+	uint32_t n;   /* appliances */
+	int fd;	      /* of the only one, or an epoll of all */
+	bool several; /* appliances */
 	bool spin;
 	uint32_t timeout_ms;
 	uint32_t requests;
@@ -95,5 +96,8 @@ bool spread_failed(void *user, struct tokd_request *r);
 void spread_down(struct appliance *a, uint64_t now);
 /* A datagram is the answer to the probe. */
 bool spread_is_answer(struct appliance *a, const void *datagram, size_t len);
+/* It has answered texts, with whatever. */
+void spread_heard(struct appliance *a);
+bool spread_any_is_up(const struct tokd_client *c);
 /* What time has brought: an appliance is down, or a probe is due. */
 void spread_tick(struct tokd_client *c, struct appliance *a, uint64_t now);

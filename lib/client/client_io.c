@@ -38,17 +38,20 @@ static void
 take(struct tokd_client *c, struct appliance *a, uint32_t n, uint64_t now)
 {
 	const uint64_t before = useless(a);
+	uint32_t taken = 0;
 
 	c->received += n;
 	for (uint32_t i = 0; i < n; i++) {
 		const void *datagram = c->rx_data[i];
 		const size_t len = c->rx[i].msg_len; /* truncated, and so invalid, if longer */
 
-		if (a->up || !spread_is_answer(a, datagram, len))
-			tokd_engine_take(a->engine, datagram, len, now);
+		if (!a->up && spread_is_answer(a, datagram, len))
+			continue;
+		tokd_engine_take(a->engine, datagram, len, now);
+		taken++;
 	}
-	if (useless(a) - before < n)
-		a->asked_at = 0;
+	if (useless(a) - before < taken)
+		spread_heard(a);
 }
 
 /*

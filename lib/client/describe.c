@@ -27,7 +27,7 @@ static const struct {
 	[TOKD_R_CARRY] = {"CARRY", "the text has a pretoken that is too long: split it"},
 	[TOKD_R_EXPIRED] = {"EXPIRED", "the ids are no longer available: send the text again"},
 	[TOKD_R_SHUTDOWN] = {"SHUTDOWN",
-		"the appliance is shutting down: send the text to another"},
+		"the appliance is shutting down: send the text to another, or when it is back"},
 	[TOKD_R_UNKNOWN] = {"UNKNOWN",
 		"the appliance restarted, or has dropped the text: send it again"},
 	[TOKD_R_SHARE] = {"SHARE",
@@ -98,6 +98,7 @@ tokd_client_describe(
 	const struct tokd_client *c, const struct tokd_request *r, char text[TOKD_ERROR_MAX])
 {
 	const char *peer = c->appliance[r->appliance].peer;
+	const char *all = c->n > 1 && !spread_any_is_up(c) ? "; all the others are down, too" : "";
 
 	switch (r->status) {
 	case TOKD_E_REFUSED:
@@ -106,11 +107,12 @@ tokd_client_describe(
 	case TOKD_E_TIMEOUT:
 		snprintf(text, TOKD_ERROR_MAX,
 			"%s: no progress for %u ms: %u of %u packets have arrived there, %u of %u "
-			"%s here: %s",
+			"%s here: %s%s",
 			peer, c->timeout_ms, r->arrived, r->packets, r->n_ids, r->total,
 			client_unit(r),
 			r->reason == TOKD_R_RING ? tokd_reason_remedy(r->reason)
-						 : "is it running and reachable?");
+						 : "is it running and reachable?",
+			all);
 		return;
 	case TOKD_E_ROOM:
 		snprintf(text, TOKD_ERROR_MAX, "%s: %u %s or more, but max_ids is %u: %s", peer,
@@ -125,8 +127,8 @@ tokd_client_describe(
 			peer, r->n_ids, client_unit(r));
 		return;
 	case TOKD_E_NET:
-		snprintf(text, TOKD_ERROR_MAX, "%s: %s: %s", peer, strerror(r->error),
-			remedy_of(r->error));
+		snprintf(text, TOKD_ERROR_MAX, "%s: %s: %s%s", peer, strerror(r->error),
+			remedy_of(r->error), all);
 		return;
 	case TOKD_E_FULL:
 		snprintf(text, TOKD_ERROR_MAX,

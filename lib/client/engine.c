@@ -81,7 +81,7 @@ tokd_engine_submit(struct tokd_engine *e, struct tokd_request *r)
 	s->r = r;
 	s->started = false;
 	s->validated = 0;
-	s->n_busy = 0;
+	s->resends = s->n_busy = 0;
 	s->before = 0;
 	s->deadline = UINT64_MAX; /* the time limit starts with the first packet */
 	e->pending++;

@@ -82,6 +82,7 @@ struct slot {
 	struct range early[EARLY_MAX]; /* sorted, disjoint, above `have` */
 
 	/* Time. */
+	uint32_t resends;    /* of its text, since it was submitted here */
 	uint64_t busy_at;    /* of its first BUSY */
 	uint32_t n_busy;     /* times that the text was refused by BUSY */
 	bool pausing;	     /* after BUSY or SHARE: the text starts again at `deadline` */

@@ -59,11 +59,11 @@ slot_of(struct tokd_engine *e, const struct tokd_rep *rep)
 
 /* Doubled at each refusal of the text: others wait too. */
 static uint64_t
-pause_of(const struct tokd_request *r, const struct tokd_rep *rep)
+pause_of(const struct slot *s, const struct tokd_rep *rep)
 {
 	const bool told = rep->reason == TOKD_R_BUSY && rep->retry_ms > 0;
 	const uint64_t first = told ? rep->retry_ms * NS_A_MS : BUSY_PAUSE;
-	const uint32_t times = r->resends < 16 ? r->resends : 16;
+	const uint32_t times = s->resends < 16 ? s->resends : 16;
 
 	return first > BUSY_MOST >> times ? BUSY_MOST : first << times;
 }
@@ -75,7 +75,8 @@ pause_of(const struct tokd_request *r, const struct tokd_rep *rep)
 static void
 again(struct tokd_engine *e, struct slot *s, const struct tokd_rep *rep, uint64_t now)
 {
-	const bool pause = rep->reason == TOKD_R_BUSY || rep->reason == TOKD_R_SHARE;
+	const bool pause = rep->reason == TOKD_R_BUSY || rep->reason == TOKD_R_SHARE ||
+			   rep->reason == TOKD_R_SHUTDOWN;
 
 	e->stats.resends++;
 	e->flight -= in_flight(s);
@@ -90,11 +91,12 @@ again(struct tokd_engine *e, struct slot *s, const struct tokd_rep *rep, uint64_
 	s->moved_at = now;
 	if (pause) {
 		s->pausing = true;
-		engine_time_set(e, s, now + pause_of(s->r, rep));
+		engine_time_set(e, s, now + pause_of(s, rep));
 	} else {
 		engine_begin(e, s);
 		engine_time_wait(e, s, now);
 	}
+	s->resends++;
 	s->r->resends++;
 }
 
@@ -125,12 +127,12 @@ validate(struct tokd_engine *e, struct slot *s, const struct tokd_rep *rep, uint
 	engine_time_wait(e, s, now);
 }
 
-/* BUSY is no failure until it has lasted as long as a request may make no progress. */
+/* BUSY and SHUTDOWN are no failure until they last as long as a request may make no progress. */
 static bool
 may_try_again(const struct tokd_engine *e, struct slot *s, uint32_t reason, uint64_t now)
 {
-	if (reason != TOKD_R_BUSY)
-		return s->r->resends - s->n_busy < RESENDS_MAX;
+	if (reason != TOKD_R_BUSY && reason != TOKD_R_SHUTDOWN)
+		return s->resends - s->n_busy < RESENDS_MAX;
 	if (s->n_busy++ == 0)
 		s->busy_at = now;
 	return s->n_busy <= RESENDS_MAX || now < s->busy_at + e->config.timeout_ns;
@@ -141,11 +143,17 @@ failed(struct tokd_engine *e, struct slot *s, const struct tokd_rep *rep, uint64
 {
 	const uint32_t reason = rep->reason;
 	const bool send_again = reason == TOKD_R_EXPIRED || reason == TOKD_R_BUSY ||
-				reason == TOKD_R_UNKNOWN || reason == TOKD_R_SHARE;
+				reason == TOKD_R_UNKNOWN || reason == TOKD_R_SHARE ||
+				(reason == TOKD_R_SHUTDOWN && e->config.failed == NULL);
 
 	/* Only a POLL arrived, no text: the time-out sends the text again. */
 	if (reason == TOKD_R_UNKNOWN && !s->known)
 		return;
+	if (reason == TOKD_R_ID && s->r->flags & TOKD_REQUEST_DECODE &&
+		rep->text_end >= s->r->len) { /* there is no such id */
+		e->stats.bad++;
+		return;
+	}
 	s->r->reason = reason;
 	if (reason == TOKD_R_ID)
 		s->r->error = (int)(rep->text_end / sizeof(uint32_t));

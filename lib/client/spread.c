@@ -7,6 +7,7 @@
  * An appliance is down when its socket has an error; when it answers nothing to texts for
  * SILENCE; or when it takes no texts of this vocabulary. It is up again when it answers a probe, a
  * POLL of a stream that never was. Nothing is sent to an appliance that is up only to learn that.
+ * One that answers probes and no texts is asked less and less often all the same.
  *
  * Tokenizing has no effect but its result, so a text may be sent to a second appliance while the
  * first may still be at it. BUSY and SHARE do not move a text: they are over in a second, and texts
@@ -21,6 +22,7 @@
 #define SILENCE_MOST (500 * NS_A_MS) /* of an appliance; at most a quarter of the time limit */
 #define PROBE_FIRST (50 * NS_A_MS)   /* doubled with each probe */
 #define PROBE_MOST (2000 * NS_A_MS)
+#define MOVES_MAX 8 /* of a text: it may be what the appliances die of */
 
 /* The finalizer of SplitMix64 (Steele, Lea, Flood 2014): each bit depends on all. */
 static uint64_t
@@ -37,6 +39,7 @@ void
 spread_join(struct appliance *a, const struct host *host, uint32_t vocab, uint64_t random)
 {
 	a->up = true;
+	a->pause = PROBE_FIRST;
 	a->seed = tokd_crc32c(0, host->name, strlen(host->name)) | (uint64_t)host->port << 32;
 	a->probe = (struct tokd_req){
 		.magic = TOKD_WIRE_MAGIC,
@@ -48,7 +51,7 @@ spread_join(struct appliance *a, const struct host *host, uint32_t vocab, uint64
 	};
 }
 
-/* NULL: none is up. */
+/* Of those that have not refused it; `any`: also one that is down. NULL: none. */
 static struct appliance *
 choose(struct tokd_client *c, const struct tokd_request *r, bool any)
 {
@@ -60,7 +63,7 @@ choose(struct tokd_client *c, const struct tokd_request *r, bool any)
 		struct appliance *a = &c->appliance[i];
 		const uint64_t weight = mix(a->seed ^ text);
 
-		if (!any && (!a->up || (r->avoid >> i & 1)))
+		if ((r->avoid >> i & 1) || (!any && !a->up))
 			continue;
 		if (best == NULL || weight > most) {
 			best = a;
@@ -86,7 +89,7 @@ tokd_client_submit(struct tokd_client *c, struct tokd_request *r)
 	uint32_t pending = 0;
 
 	r->avoid = 0;
-	r->appliance = 0;
+	r->appliance = r->moves = 0;
 	if (c->n > 1) {
 		for (uint32_t i = 0; i < c->n; i++)
 			pending += tokd_engine_pending(c->appliance[i].engine);
@@ -110,7 +113,6 @@ spread_down(struct appliance *a, uint64_t now)
 	if (!a->up)
 		return;
 	a->up = false;
-	a->pause = PROBE_FIRST;
 	a->probe_at = now + a->pause;
 }
 
@@ -142,21 +144,29 @@ spread_failed(void *user, struct tokd_request *r)
 {
 	struct tokd_client *c = user;
 	struct appliance *from = appliance_of(c, r), *to;
-	const uint64_t since = r->since;
-	const uint32_t n_ids = r->n_ids;
+	const struct tokd_request was = *r;
 
-	if (!moves(from, r))
+	if (!moves(from, r) || r->moves == MOVES_MAX)
 		return false;
 	if (r->status == TOKD_E_REFUSED)
 		r->avoid |= UINT32_C(1) << r->appliance;
 	to = choose(c, r, false);
+	/* In a rolling restart one that is down is up again before it has been asked. */
+	if (to == NULL && r->status == TOKD_E_REFUSED && r->reason == TOKD_R_SHUTDOWN)
+		to = choose(c, r, true);
 	if (to == NULL)
 		return false;
 	tokd_engine_unlist(from->engine, r);
 	give_to(c, to, r);
 	/* The same text has the same ids: those that the caller has seen stand. */
-	r->n_ids = n_ids;
-	r->since = since;
+	r->n_ids = was.n_ids;
+	r->total = was.total;
+	r->vocab = was.vocab;
+	r->retransmits = was.retransmits;
+	r->asks = was.asks;
+	r->resends = was.resends + 1;
+	r->since = was.since;
+	r->moves++;
 	c->moved++;
 	return true;
 }
@@ -172,9 +182,19 @@ spread_is_answer(struct appliance *a, const void *datagram, size_t len)
 	if (rep.magic != TOKD_WIRE_MAGIC || rep.type != TOKD_REPLY || rep.epoch != a->probe.epoch ||
 		rep.stream_id != a->probe.stream_id)
 		return false;
-	if ((rep.flags & TOKD_F_FAIL) && rep.reason == TOKD_R_UNKNOWN)
+	if ((rep.flags & TOKD_F_FAIL) && rep.reason == TOKD_R_UNKNOWN) {
 		a->up = true;
+		a->asked_at = 0;
+	}
 	return true;
+}
+
+void
+spread_heard(struct appliance *a)
+{
+	a->asked_at = 0;
+	if (a->up)
+		a->pause = PROBE_FIRST;
 }
 
 /* Texts wait there for an answer, and nothing has come. */
@@ -187,8 +207,8 @@ is_silent(const struct tokd_client *c, const struct appliance *a, uint64_t now)
 	return tokd_engine_pending(a->engine) > 0 && a->asked_at != 0 && now - a->asked_at >= most;
 }
 
-static bool
-any_is_up(const struct tokd_client *c)
+bool
+spread_any_is_up(const struct tokd_client *c)
 {
 	for (uint32_t i = 0; i < c->n; i++) {
 		if (c->appliance[i].up)
@@ -206,7 +226,7 @@ spread_tick(struct tokd_client *c, struct appliance *a, uint64_t now)
 	}
 	if (is_silent(c, a, now)) {
 		spread_down(a, now);
-		if (any_is_up(c))
+		if (spread_any_is_up(c))
 			tokd_engine_fail_all(a->engine, TOKD_E_NET, ETIMEDOUT);
 	}
 	if (a->up)

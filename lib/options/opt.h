@@ -44,6 +44,7 @@ enum {
 	OPT_REPEATABLE = 2,  /* OPT_TEXT; the field is a struct opt_texts */
 	OPT_NOT_IN_FILE = 4, /* not a key of the configuration file */
 	OPT_ACTION = 8,	     /* a flag of the command line alone; at the end of the table */
+	OPT_RELOADS = 16,    /* a running program can change it */
 };
 
 /* Values of a repeatable option, all from the source with the highest precedence. */
@@ -189,6 +190,10 @@ struct opt_value {
 };
 bool opt_value(const struct opt_program *p, const struct opt_given *given, const void *target,
 	size_t i, struct opt_value *value);
+
+/* Gives option i the value, and its source, that it has in `from`. Not for repeatable ones. */
+void opt_copy(const struct opt_program *p, size_t i, const struct opt_given *from_given,
+	const void *from, struct opt_given *given, void *target);
 
 /* Prints a configuration file with the same values. */
 void opt_print_file(

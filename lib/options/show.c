@@ -78,6 +78,11 @@ opt_limits(const struct opt_def *d, char *text, size_t room)
 	} else {
 		snprintf(text, room, "%s", preset);
 	}
+	if ((d->flags & OPT_RELOADS) != 0) {
+		const size_t used = strlen(text);
+
+		snprintf(text + used, room - used, "%sreloadable", used > 0 ? "; " : "");
+	}
 }
 
 void

@@ -227,6 +227,18 @@ set(const struct one *o, void *field, struct opt_error *e)
 	return opt_wrong(e, "%s: %s", head(o).text, err.text);
 }
 
+void
+opt_copy(const struct opt_program *p, size_t i, const struct opt_given *from_given,
+	const void *from, struct opt_given *given, void *target)
+{
+	const struct opt_def *d = &p->defs[i];
+
+	memcpy((char *)target + d->offset, (const char *)from + d->offset, d->width);
+	for (int source = 0; source < OPT_SOURCES; source++)
+		given->text[source][i] = from_given->text[source][i];
+	given->source[i] = from_given->source[i];
+}
+
 bool
 opt_set(const struct opt_program *p, size_t i, struct opt_given *given, void *target,
 	struct opt_error *e)

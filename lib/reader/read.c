@@ -221,19 +221,22 @@ give_out(struct tokr *r, struct ring *ring, const struct tokd_rec *rec, struct t
 	return 1;
 }
 
-/* The next record of one ring. */
+/* The next record of one ring. Skips no further than the head is now, however fast that moves. */
 static int
 look_at(struct tokr *r, struct ring *ring, struct tokr_record *out)
 {
+	bool is_latest = false;
+
 	for (int overruns = 0; overruns < OVERRUNS_MAX;) {
 		struct tokd_rec rec;
 		uint64_t tail;
 		int rc;
 
 		if (ring->position == ring->head) {
-			rc = look_for_more(r, ring);
+			rc = is_latest ? 0 : look_for_more(r, ring);
 			if (rc <= 0)
 				return rc;
+			is_latest = true;
 		}
 		memcpy(&rec, ring->data + (ring->position & ring->mask), sizeof(rec));
 		tail = load_tail_after_use(ring);

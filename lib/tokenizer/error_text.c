@@ -23,7 +23,7 @@ tok_error_code_text(enum tok_error_code error)
 	case TOK_ERROR_WHITE:
 		return "more than 1000 bytes of white space that may be left out";
 	case TOK_ERROR_MARKS:
-		return "more than 256 combining marks in a row: form C has a limit";
+		return "more than 256 combining marks in a row: a limit of streams";
 	case TOK_ERROR_ID:
 		return "no such id in the vocabulary";
 	case TOK_ERROR_FINISHED:

@@ -60,7 +60,7 @@ tok_stages_set(struct tok_vocab *v)
 		*to++ = &tok_stage_metaspace;
 	if (v->metaspace.stage == TOK_METASPACE_PREFIX)
 		*to++ = &tok_stage_prefix;
-	if (v->pretok == TOK_PRETOK_WORDS)
+	if (v->pretok == TOK_PRETOK_WORDS || v->word_end == TOK_WORD_END_SPECIALS)
 		*to++ = &tok_stage_border;
 	*to = model_of(v);
 }

@@ -201,12 +201,12 @@ encode_bytes(struct tok_stream *s, const uint8_t *text, size_t n, bool last, uin
 	while (p < end) {
 		const size_t whole = s->vocab->kernels->utf8(p, (size_t)(end - p));
 		struct tok_utf8_span span = tok_utf8_scan(p + whole, (size_t)(end - p) - whole);
-		bool all = last && span.end == TOK_UTF8_WHOLE;
+		const bool all = last && span.end == TOK_UTF8_WHOLE;
 
 		span.valid += whole;
 		if (span.valid > 0)
 			error = feed_valid(s, &m, p, span.valid, all, ids);
-		if (error != TOK_ERROR_NONE)
+		if (all || error != TOK_ERROR_NONE)
 			return error;
 		p += span.valid;
 		if (span.end == TOK_UTF8_SHORT) {
@@ -296,8 +296,15 @@ struct tok_result
 tok_encode(const struct tok_vocab *v, struct tok_cache *c, const void *text, size_t n,
 	uint32_t flags, uint32_t *ids, size_t room)
 {
+	const bool normalized = v->norm.n > 0;
 	struct tok_stream s;
+	struct tok_result r;
 
 	tok_stream_init(&s, v, c, flags);
-	return tok_stream_feed(&s, text, n, true, ids, room);
+	if (normalized)
+		tok_nfc_open_whole(&s.nfc);
+	r = tok_stream_feed(&s, text, n, true, ids, room);
+	if (normalized)
+		tok_nfc_close_whole(&s.nfc);
+	return r;
 }

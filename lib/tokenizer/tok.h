@@ -4,7 +4,8 @@
  *
  * A vocabulary is read-only once loaded and can be shared by any number of threads. A cache belongs
  * to one thread. A stream is plain memory that the caller owns; one thread may use it at a time.
- * Memory is allocated only when a vocabulary or a cache is created.
+ * Memory is allocated only when a vocabulary or a cache is created, and by tok_encode and
+ * tok_offsets, until they return, for text that no stream would accept.
  *
  * The ids of a stream do not depend on how its text is split into pieces. They are the ids that the
  * reference tokenizer gives for the whole text. Special tokens in the text are treated as text
@@ -219,8 +220,9 @@ enum tok_flags {
 };
 
 /*
- * The most combining marks in a row that form C accepts. Marks of decomposed characters are counted
- * one by one. The Unicode standard has no limit; its Stream-Safe Text Format allows 30.
+ * The most combining marks in a row that form C accepts in a stream. Marks of decomposed characters
+ * are counted one by one. The Unicode standard has no limit; its Stream-Safe Text Format allows 30.
+ * tok_encode has none either: it allocates at most 24 bytes for each mark of a longer row.
  */
 #define TOK_NFC_MARKS_MAX 256
 
@@ -278,8 +280,14 @@ struct tok_nfc {
 	uint32_t n;	/* entries of held[], including the starter's; 0: nothing is held */
 	uint32_t n_in;	/* bytes of text that they came from */
 	bool unordered; /* marks are not sorted by combining class */
-	/* [0]: the starter, or TOK_NFC_NO_STARTER; then marks. Overwritten by their UTF-8. */
-	uint32_t held[1 + TOK_NFC_MARKS_MAX];
+	uint32_t room;	/* entries of held[] */
+	/* [0]: the starter, or TOK_NFC_NO_STARTER; then marks. Overwritten by their UTF-8. Set by
+	   tok_nfc_next: own[], or `more` unless that is NULL. */
+	uint32_t *held;
+	uint32_t own[1 + TOK_NFC_MARKS_MAX];
+	uint32_t *more; /* `room` entries, and as many to sort them */
+	/* Double the room. NULL: a stream's is fixed. */
+	bool (*grow)(struct tok_nfc *n);
 };
 
 /* The most texts of several characters that a normalizer replaces. Private. */
@@ -307,7 +315,7 @@ struct tok_norm_state {
 	uint8_t run;			   /* enum tok_white_run */
 	uint8_t n_one, one[3];		   /* a character of white space that is held */
 	bool begun;			   /* a character other than white space has come */
-	uint8_t side; /* of a border between words: enum tok_side of the last character */
+	uint8_t side; /* of a border between words: what came before (tok_border_before) */
 	uint16_t n_white;
 	uint8_t white[TOK_SPM_WHITE_MAX];
 };
@@ -414,8 +422,8 @@ size_t tok_stream_bound(const struct tok_stream *s, size_t n);
 size_t tok_stream_waiting(const struct tok_stream *s);
 
 /*
- * Encode a whole text in one call. Equal to a stream that is fed once. room must be at least
- * tok_encode_bound(v, n, flags).
+ * Encode a whole text in one call. Equal to a stream that is fed once, but without the limit
+ * TOK_NFC_MARKS_MAX. room must be at least tok_encode_bound(v, n, flags).
  */
 struct tok_result tok_encode(const struct tok_vocab *v, struct tok_cache *c, const void *text,
 	size_t n, uint32_t flags, uint32_t *ids, size_t room);

@@ -277,7 +277,8 @@ struct tok_vocab {
 	   texts of `wordpiece` */
 	struct tok_unigram unigram;
 	uint32_t ids_per_byte; /* at most, per byte of text */
-	bool word_end; /* BPE: tokens that end a word have a blank there, which stands for </w> */
+	/* BPE: tokens that end a word have a blank there, which stands for </w> */
+	enum tok_word_end word_end;
 	bool digits_apart; /* BPE: in a pretoken, bytes of tok_bytelevel_is_number() and others are
 			      words of their own (Falcon); no merge joins them */
 	bool tight;	   /* a text may have as many ids as that */

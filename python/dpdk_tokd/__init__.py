@@ -98,6 +98,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, "__version__"})
+
+
 def __getattr__(name: str) -> object:
     if name == "__version__":  # importlib.metadata takes as long to import as all the rest
         return import_module("importlib.metadata").version("dpdk-tokd")

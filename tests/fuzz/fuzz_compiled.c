@@ -263,7 +263,7 @@ make_word_ends(struct tok_model *m)
 
 	*m = (struct tok_model){.format = "fuzz",
 		.pretok = TOK_PRETOK_REGEX,
-		.word_end = true,
+		.word_end = TOK_WORD_END_SPECIALS,
 		.behavior = {TOK_SPLIT_ISOLATED}};
 	m->regex[0] = strdup("'s|'t|'re|'ve|'m|'ll|'d|[\\p{L}]+|[\\p{N}]|[^\\s\\p{L}\\p{N}]+");
 	MUST(m->regex[0] != NULL && tok_model_init(m, 512 + 7, 512 + 256 + 64, 256 + 6, NULL));

@@ -81,7 +81,8 @@ static void
 check_whole(const struct plane *p, const struct tokd_rec *rec, const uint32_t *ids)
 {
 	static uint32_t want[3 * PLANE_MAX_TEXT];
-	const struct tok_vocab *v = p->w.vocab[rec->vocab == p->w.vocab[0].checksum ? 0 : 1].tok;
+	const struct tok_vocab *v =
+		p->w.terms->vocab[rec->vocab == p->w.terms->vocab[0].checksum ? 0 : 1].tok;
 	const uint32_t n = rec->first + rec->count;
 	struct tok_result r;
 
@@ -352,7 +353,7 @@ step_request(struct plane *p, struct input *in)
 	const uint8_t how = (uint8_t)input_take(in, 1), who = (uint8_t)input_take(in, 1);
 	const uint8_t packet = (uint8_t)input_take(in, 1), bits = (uint8_t)input_take(in, 1);
 	const uint32_t checksum[] = {
-		0, p->w.vocab[1].checksum, 0, p->w.vocab[0].checksum ^ (who >> 7)};
+		0, p->w.terms->vocab[1].checksum, 0, p->w.terms->vocab[0].checksum ^ (who >> 7)};
 	const uint8_t *bytes = NULL;
 	struct tokd_req req = {.magic = TOKD_WIRE_MAGIC,
 		.version = TOKD_WIRE_VERSION,

@@ -172,9 +172,11 @@ LLVMFuzzerInitialize(int *argc, char ***argv)
 		app->opt.given.source[i] = OPT_FROM_COMMAND_LINE;
 	app->port.driver = "net_ring";
 	app->address.from = "options";
-	app->vocabs[0].n = TOKD_VOCABS_MAX;
+	app->served = calloc(1, sizeof(*app->served));
+	MUST(app->served != NULL);
+	app->served->vocabs[0].n = TOKD_VOCABS_MAX;
 	for (uint32_t i = 0; i < TOKD_VOCABS_MAX; i++)
-		app->vocabs[0].tok[i] = vocabulary_make(i);
+		app->served->vocabs[0].tok[i] = vocabulary_make(i);
 	pool = rte_pktmbuf_pool_create("telemetry", 63, 0, 0, 256, SOCKET_ID_ANY);
 	MUST(pool != NULL);
 	for (uint32_t i = 0; i < WORKERS; i++) {

@@ -249,6 +249,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	MUST(want.status != TOK_MORE);
 	for (int with_cache = 0; with_cache < 2; with_cache++) {
 		got = stream_all(v, with_cache ? cache[which] : NULL, cuts, text, n, flags, ids);
+		if (got.error == TOK_ERROR_MARKS)
+			continue; /* a limit of streams */
 		MUST(got.status == want.status && got.error == want.error);
 		if (want.status != TOK_OK)
 			continue; /* how many come before the fault depends on the cuts */

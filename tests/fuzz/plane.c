@@ -11,6 +11,7 @@
 
 #include "control/net_frag_open.h"
 #include "control/port/port.h"
+#include "control/vocabs/terms.h"
 #include "control/worker_open.h"
 #include "control/zero_copy_open.h"
 #include "datapath/loop/burst.h"
@@ -72,9 +73,10 @@ static struct tokb *keys;
 static void before_reuse(void *plane, uint64_t from, uint64_t to);
 
 static void
-plane_start(struct plane *p, bool second, const struct tok_vocab *a, const struct tok_vocab *b)
+plane_start(struct plane *p, bool second, struct tokd_vocabs *vocabs)
 {
 	uint8_t *mem = aligned_alloc(4096, TOKD_RING_HDR_BYTES + RING_BYTES);
+	struct tok_error error;
 	const struct tokd_port sends = {.id = port, .tx_desc = DESC, .zero_copy = TOKD_ZC_COPIES};
 
 	MUST(mem != NULL);
@@ -100,8 +102,7 @@ plane_start(struct plane *p, bool second, const struct tok_vocab *a, const struc
 	p->w = (struct tokd_worker){
 		.port = port,
 		.pool = reply_pool,
-		.vocab = {{.tok = a}, {.tok = b}},
-		.n_vocabs = 2,
+		.terms = tokd_terms_create(&p->opt, vocabs, second, &error),
 		.ip = p->opt.ip,
 		.ip6 = plane_ip6,
 		.vlan = second ? PLANE_VLAN : 0,
@@ -119,7 +120,7 @@ plane_start(struct plane *p, bool second, const struct tok_vocab *a, const struc
 			.mask = RING_BYTES - 1,
 			.limit = RING_BYTES},
 	};
-	MUST(tokd_worker_init(&p->w) == 0);
+	MUST(p->w.terms != NULL && tokd_worker_init(&p->w) == 0);
 	p->w.feed_ticks = second ? 1 : UINT64_MAX; /* one piece a turn; no limit */
 	p->w.ring.before_reuse = before_reuse;
 	MUST(p->w.ring.owner == p); /* the worker is what a plane begins with */
@@ -129,19 +130,19 @@ plane_start(struct plane *p, bool second, const struct tok_vocab *a, const struc
 void
 planes_start(void)
 {
-	struct tok_vocab *a, *b;
+	static struct tokd_vocabs vocabs = {.node = SOCKET_ID_ANY, .n = 2};
 
 	eal_start();
 	port_start();
-	a = vocabulary_make(VOCABULARY_MERGES);
-	b = vocabulary_make(4);
-	MUST(a != NULL && b != NULL);
+	vocabs.tok[0] = vocabulary_make(VOCABULARY_MERGES);
+	vocabs.tok[1] = vocabulary_make(4);
+	MUST(vocabs.tok[0] != NULL && vocabs.tok[1] != NULL);
 	keys = tokb_create(
 		&(struct tokb_options){TOKB_VLLM_SHA256_CBOR, .block_size = BLOCK_SIZE}, NULL);
 	MUST(keys != NULL);
 	ms_ticks = rte_get_tsc_hz() / 1000;
 	for (uint32_t i = 0; i < RTE_DIM(planes); i++) {
-		plane_start(&planes[i], i == 1, a, b);
+		plane_start(&planes[i], i == 1, &vocabs);
 		plane_end(&planes[i]);
 	}
 }
@@ -246,7 +247,8 @@ see_record(struct plane *p, const struct tokd_rec *rec)
 	MUST(!(rec->flags & TOKD_REC_KEYS) == (n_keys(p, rec) == 0));
 	MUST(rec->bytes == tokd_rec_bytes(tokd_rec_words(rec->kind, rec->count)) +
 				   tokd_rec_keys_bytes(&p->w.ring, n_keys(p, rec)));
-	MUST(rec->vocab == p->w.vocab[0].checksum || rec->vocab == p->w.vocab[1].checksum);
+	MUST(rec->vocab == p->w.terms->vocab[0].checksum ||
+		rec->vocab == p->w.terms->vocab[1].checksum);
 	MUST(!(rec->flags & TOKD_REC_ABORT) == (rec->reason == TOKD_R_NONE));
 	p->ids += rec->kind == TOKD_REC_TOKENS ? rec->count : 0;
 	p->records++;

@@ -275,6 +275,30 @@ def test_input_that_is_no_text_is_refused(both, input):
         both[1].encode_batch(["good", input])
 
 
+MISUSES = [
+    lambda tokenizer: tokenizer.encode(["a", "b"]),
+    lambda tokenizer: tokenizer.encode(("a", "b")),
+    lambda tokenizer: tokenizer.encode("a b", is_pretokenized=True),
+    lambda tokenizer: tokenizer.encode_batch("ab"),
+    lambda tokenizer: tokenizer.token_to_id(5),
+    lambda tokenizer: tokenizer.id_to_token("a"),
+    lambda tokenizer: tokenizer.add_tokens("ab"),
+    lambda tokenizer: tokenizer.add_tokens([5]),
+    lambda tokenizer: tokenizer.enable_truncation(-1),
+    lambda tokenizer: tokenizer.enable_truncation("a"),
+    lambda tokenizer: tokenizer.enable_padding(pad_id=-1),
+    lambda tokenizer: tokenizer.enable_padding(length="a"),
+]
+
+
+@pytest.mark.parametrize("both", ["bert"], indirect=True)
+@pytest.mark.parametrize("misuse", MISUSES)
+def test_what_tokenizers_refuses_is_refused(both, misuse):
+    for tokenizer in both:
+        with pytest.raises((TypeError, ValueError, OverflowError)):
+            misuse(tokenizer)
+
+
 @pytest.mark.parametrize("both", ["gpt2"], indirect=True)
 @pytest.mark.parametrize(
     "text",

@@ -106,6 +106,30 @@ def test_offsets_of_steps(name, policy, saved, tmp_path):
     made = ["''", "--", "aab", "ﬁ", "Ⅷ", "\u00ad", "Ä"]
     pair.hold_made([*test_offsets.PIECES, *test_offsets.COMPOSED, *ADDED, *made], 40)
     pair.hold_made([*test_offsets.PIECES, *made], texts.some(20_000))
+    for _ in range(texts.some(1_000)):
+        pair.hold("a" + "\u0308\u0301" * pair.rng.randint(129, 900) + pair.rng.choice(made))
+
+
+# Of many classes, and of two that decompose to several; others, some of which become marks.
+MARKS = "\u0301\u0308\u0323\u0327\u031b\u0334\u0345\u0315\u05b0\u05bc\u064b\u0651\u093c\u094d\u0e38"
+MARKS += "\u0f71\u0f72\u3099\u302a\u0344\u0f73\U0001d165\U0001d16e\uff9e"
+BETWEEN = ["", *"eéǖ\u1f82가ﬁ¨Ⅷ\ufdfa", "\u1100\u1161", "``", " \n ", "a b"]
+
+
+def run_of_marks(rng: random.Random, most: int) -> str:
+    n = round(257 * (most / 257) ** rng.random())
+    return rng.choice(BETWEEN) + "".join(rng.choices(rng.sample(MARKS, rng.randint(1, 9)), k=n))
+
+
+@pytest.mark.parametrize("name", NORMALIZERS)
+def test_any_number_of_marks_of_a_whole_text(name, saved):
+    path, reference = saved(NORMALIZERS[name], ADDED)
+    tokenizer = dpdk_tokd.Tokenizer.load(str(path))
+    rng = random.Random(name)
+    for _ in range(texts.some(10_000)):
+        text = run_of_marks(rng, 100_000) + "".join(rng.choices([*BETWEEN, *texts.PIECES], k=9))
+        text += run_of_marks(rng, 2_000) + rng.choice(BETWEEN)
+        assert tokenizer.encode(text, add_special_tokens=False).tolist() == ids_of(reference)(text)
 
 
 @pytest.mark.slow

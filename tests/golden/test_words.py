@@ -7,12 +7,14 @@ $TOK_GOLDEN_TEXTS is how many texts each has.
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import subprocess
 from pathlib import Path
 
 import pytest
+import test_offsets
 import texts
 
 tokenizers = pytest.importorskip("tokenizers", reason="pip install tokenizers")
@@ -21,6 +23,8 @@ dpdk_tokd = pytest.importorskip("dpdk_tokd", reason="pip install ./python")
 TOK = Path(__file__).resolve().parents[2] / os.environ.get("TOKD_BUILD", "build") / "app/tok"
 models, made = tokenizers.models, tokenizers.pre_tokenizers
 CLIP = r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
+SPECIALS = ["<|startoftext|>", "<|endoftext|>"]
+CLIP_5 = r"<\|startoftext\|>|<\|endoftext\|>|" + CLIP
 WORDS = ["the", "The", "foo", "foobar", "##o", "'", "...", "é", "中", "don", "a_1", "!!"]
 
 
@@ -31,7 +35,7 @@ def word_level(pre_tokenizer):
     return model
 
 
-def clip():
+def clip(words: str = CLIP, use_regex: bool = True):
     alphabet = sorted(made.ByteLevel.alphabet())
     merges = [("t", "h"), ("th", "e</w>"), ("e", "r</w>"), ("a", "a"), ("aa", "aa</w>")]
     merges += [("a", "a</w>"), ("aa", "a</w>"), ("'", "s</w>"), ("Ã", "©</w>"), ("!", "!</w>")]
@@ -55,7 +59,10 @@ def clip():
         ]
     )
     model.pre_tokenizer = made.Sequence(
-        [made.Split(tokenizers.Regex(CLIP), "removed", True), made.ByteLevel(False)]
+        [
+            made.Split(tokenizers.Regex(words), "removed", True),
+            made.ByteLevel(False, use_regex=use_regex),
+        ]
     )
     model.decoder = tokenizers.decoders.ByteLevel()
     return model
@@ -66,7 +73,34 @@ SHAPES = {
     "words": lambda: word_level(made.Whitespace()),
     "BERT": lambda: word_level(made.BertPreTokenizer()),
     "CLIP": clip,
+    "CLIP of transformers 5": lambda: clip(CLIP_5),
 }
+
+
+def test_words_end_behind_special_tokens_as_text(tmp_path):
+    """Where a word begins: not within symbols."""
+    reference = clip(CLIP_5)
+    reference.add_special_tokens(SPECIALS)
+    reference.add_tokens(["[x]"])
+    path = tmp_path / "tokenizer.json"
+    pair = test_offsets.Pair(json.loads(reference.to_str()), path, "not-special")
+    comparison = texts.Comparison(pair.tokenizer, lambda text: pair.want(text)[0])
+    rng = random.Random(5)
+    some = [*SPECIALS * 4, "<|ENDOFTEXT|>", *"<|>!a1' é中", "'s", "start", "end", "of", "[x]"]
+    for _ in range(texts.some(20_000) + 200):
+        text = "".join(rng.choices(some, k=rng.randint(1, 7)))
+        if rng.random() < 0.5:
+            at = rng.randrange(len(text))
+            text = text[:at] + text[at + 1 :]
+        comparison.everywhere(text)
+        pair.hold(text)
+
+
+def test_special_tokens_that_are_not_split_are_refused(tmp_path):
+    path = tmp_path / "tokenizer.json"
+    clip(CLIP_5, use_regex=False).save(str(path))
+    with pytest.raises(ValueError, match="with end_of_word_suffix this is not implemented"):
+        dpdk_tokd.Tokenizer.load(str(path))
 
 
 @pytest.mark.parametrize("name", SHAPES)

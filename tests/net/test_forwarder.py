@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import random
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +18,7 @@ from bench.programs import BUILD
 from dpdk_tokd import Client
 from netlab import NO_HUGE, SERVER_IP, NetAppliance, NetLab, run, why_not
 from ring_check import RingCheck
-from samples import documents
+from samples import different_texts
 
 REQUESTS = int(os.environ.get("TESTS_FORWARDED", "400"))
 BATCH = 1000
@@ -67,15 +66,6 @@ def rough() -> Iterator[ForwardedLab]:
         yield lab
 
 
-def texts() -> Iterator[bytes]:
-    """Each another one; most of them fit a packet, some need a dozen."""
-    rng, real = random.Random(11), documents()
-    for i in range(REQUESTS):
-        size = 12_000 if rng.random() < 0.02 else rng.randrange(1200)
-        at = rng.randrange(len(real) - size)
-        yield b"%d %s" % (i, real[at : at + size])
-
-
 def test_nothing_is_lost_wrong_or_twice(rough, huge, gpt2_file: Path, gpt2, tmp_path):
     memory = NO_HUGE if huge is None else huge
     resends = 0
@@ -86,7 +76,7 @@ def test_nothing_is_lost_wrong_or_twice(rough, huge, gpt2_file: Path, gpt2, tmp_
         RingCheck(appliance.socket) as ring,
         rough.call(lambda: Client(SERVER_IP, timeout=30)) as client,
     ):
-        every = texts()
+        every = different_texts(REQUESTS)
         for _ in range(0, REQUESTS, BATCH):
             batch = [text for _, text in zip(range(BATCH), every, strict=False)]
             wanted = [gpt2.encode(text) for text in batch]

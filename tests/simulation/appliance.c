@@ -14,6 +14,7 @@
 #include <rte_ethdev.h>
 
 #include "control/gpu_sink_control.h"
+#include "control/vocabs/terms.h"
 #include "control/worker_open.h"
 #include "datapath/loop/housekeeping.h"
 #include "datapath/net.h"
@@ -145,7 +146,9 @@ appliance_start(struct world *w)
 {
 	const struct plan *p = &w->plan;
 	struct appliance *a = &w->a;
+	static struct tokd_vocabs vocabs = {.node = SOCKET_ID_ANY, .n = 1};
 	static struct tokd_ring *ring[1];
+	struct tok_error error;
 
 	port_make();
 	a->opt = (struct tokd_options){.ip = RTE_BE32(SERVER_IP),
@@ -161,9 +164,9 @@ appliance_start(struct world *w)
 		.cache_entries = 256,
 		.side_bytes = p->side_bytes};
 	a->stop = TOKD_RUN;
+	vocabs.tok[0] = sim_vocab;
 	a->w = (struct tokd_worker){.pool = pool,
-		.vocab = {{.tok = sim_vocab}},
-		.n_vocabs = 1,
+		.terms = tokd_terms_create(&a->opt, &vocabs, 0, &error),
 		.ip = a->opt.ip,
 		.udp_port = RTE_BE16(TOKD_WIRE_PORT),
 		.mac = frame_mac(SERVER_IP),
@@ -173,7 +176,7 @@ appliance_start(struct world *w)
 		.node = SOCKET_ID_ANY};
 	a->instance++;
 	ring_make(&a->w.ring, p->ring_bytes, a->instance, tok_vocab_info(sim_vocab).checksum);
-	if (tokd_worker_init(&a->w) != 0)
+	if (a->w.terms == NULL || tokd_worker_init(&a->w) != 0)
 		abort();
 	a->w.ring.before_reuse = before_reuse;
 	ring[0] = &a->w.ring;
@@ -239,6 +242,7 @@ appliance_stop(struct world *w, bool drain)
 	for (uint32_t i = 0; i < C_COUNT; i++)
 		a->sum[i] += a->w.counter[i];
 	tokd_worker_free(&a->w);
+	tokd_terms_free(a->w.terms);
 	tokd_sink_close(&a->w);
 	munmap(a->w.ring.hdr, a->w.ring.map_bytes);
 	close(a->w.ring.fd);

@@ -3,6 +3,7 @@
  * One attacker and one good client, by the product's defaults: what does the good one get? Limits
  * say what it must get: all its ids, none of its texts refused or unanswered, its p99 at most some
  * times that at rest, no text twice, and no address gets more than 3 bytes for each that it sent.
+ * Of greedy clients, none gets less than half of what another gets.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -35,8 +36,9 @@ const char *const sim_attack_name[SIM_ATTACKS] = {[AT_REST] = "rest",
 	[SNIFFER] = "sniffer"};
 
 /* A limit that is not kept. */
-enum miss { REFUSED = 1, UNANSWERED = 2, SLOW = 4, TWICE = 8, AMPLIFIES = 16 };
-static const char *const miss_name[] = {"refused", "unanswered", "p99", "twice", "bytes out"};
+enum miss { REFUSED = 1, UNANSWERED = 2, SLOW = 4, TWICE = 8, AMPLIFIES = 16, STARVED = 32 };
+static const char *const miss_name[] = {
+	"refused", "unanswered", "p99", "twice", "bytes out", "greedy"};
 
 /*
  * p99 of the good client, times that at rest; and the limits that are not kept yet. A defence takes
@@ -52,7 +54,7 @@ static const struct limit {
 	[TRICKLE_STREAMS] = {3, 0},
 	[TRICKLE_MORE] = {3, 0},
 	[STORM] = {3, 0},
-	[GREEDY] = {5, 0},
+	[GREEDY] = {5, STARVED},
 	[GREEDY_BESIDE] = {5, SLOW},
 	[TRICKLE_READER] = {3, 0},
 	[READER_AGAIN] = {3, 0},
@@ -169,9 +171,10 @@ compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Of the good client, which is the first. */
+/* Of the good client, which is the first; texts of the others, and each one's. */
 struct row {
 	uint64_t n, ok, refused, p50, p99, twice, again;
+	uint64_t others, least, most;
 	double mbit, bytes_out;
 };
 
@@ -179,17 +182,24 @@ static struct row
 row_of(struct world *w)
 {
 	struct checker *c = &w->check;
-	struct row r = {.twice = c->twice, .again = c->again};
+	struct row r = {.twice = c->twice, .again = c->again, .least = UINT64_MAX};
+	uint64_t got[CLIENTS_MAX] = {0};
 
 	for (uint32_t i = 0; i < c->n_asks; i++) {
 		const struct ask *k = &c->ask[i];
 
+		got[k->client] += k->r.status == TOKD_OK;
 		if (k->client != 0)
 			continue;
 		r.n++;
 		r.refused += k->r.status == TOKD_E_REFUSED;
 		if (k->r.status == TOKD_OK)
 			c->took[r.ok++] = k->ended - k->begun;
+	}
+	for (uint32_t i = 1; i < w->plan.clients; i++) {
+		r.others += got[i];
+		r.least = RTE_MIN(r.least, got[i]);
+		r.most = RTE_MAX(r.most, got[i]);
 	}
 	qsort(c->took, r.ok, sizeof(*c->took), compare);
 	r.p50 = r.ok > 0 ? c->took[r.ok / 2] : 0;
@@ -221,7 +231,8 @@ misses_of(const struct row *r, const struct row *rest, uint32_t p99_times)
 {
 	return (r->refused > 0 ? REFUSED : 0) | (r->n > r->ok + r->refused ? UNANSWERED : 0) |
 	       (r->ok > 0 && r->p99 > p99_times * rest->p99 ? SLOW : 0) |
-	       (r->twice > 0 ? TWICE : 0) | (r->bytes_out > AMPLIFICATION ? AMPLIFIES : 0);
+	       (r->twice > 0 ? TWICE : 0) | (r->bytes_out > AMPLIFICATION ? AMPLIFIES : 0) |
+	       (2 * r->least < r->most ? STARVED : 0);
 }
 
 static uint32_t
@@ -238,7 +249,7 @@ compare_misses(const char *name, uint32_t misses, uint32_t expected)
 uint32_t
 attacks_run(enum sim_attack which, bool check, bool trace)
 {
-	struct row rest = {0};
+	struct row rest = {0}, greedy = {0};
 	uint32_t failed = 0;
 
 	printf("| attack | Mbit/s | requests | ids | refused | unanswered | p50, ms | p99, ms | twice "
@@ -254,6 +265,7 @@ attacks_run(enum sim_attack which, bool check, bool trace)
 		w = world_run(&plan);
 		r = row_of(w);
 		rest = i == AT_REST ? r : rest;
+		greedy = i == GREEDY ? r : greedy;
 		print_row(sim_attack_name[i], &r);
 		if (w->check.faults > 0)
 			printf("FAILED: %s\n", w->check.fault);
@@ -264,5 +276,8 @@ attacks_run(enum sim_attack which, bool check, bool trace)
 		fflush(stdout);
 		world_free(w);
 	}
+	if (greedy.n > 0)
+		printf("\nthe greedy clients: %" PRIu64 " texts, %" PRIu64 " to %" PRIu64 " each\n",
+			greedy.others, greedy.least, greedy.most);
 	return failed;
 }

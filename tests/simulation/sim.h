@@ -315,7 +315,7 @@ struct world {
 };
 
 extern struct world *sim; /* the one that runs, for the seams */
-extern const struct tok_vocab *sim_vocab;
+extern struct tok_vocab *sim_vocab;
 extern const char *sim_socket;
 
 /* plan.c */

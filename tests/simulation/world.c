@@ -12,7 +12,7 @@
 #define JUMP_MOST (2 * SECOND)
 
 struct world *sim;
-const struct tok_vocab *sim_vocab;
+struct tok_vocab *sim_vocab;
 
 uint32_t
 world_dice(struct world *w, uint32_t below)

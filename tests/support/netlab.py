@@ -166,7 +166,7 @@ class NetAppliance(Appliance):
     def __init__(
         self,
         lab: NetLab | None,
-        vocab: Path,
+        vocab: Path | None,
         folder: Path,
         *,
         driver: str,
@@ -185,4 +185,5 @@ class NetAppliance(Appliance):
             lcores = "1" if (os.cpu_count() or 1) > 1 else "0"
         eal = ["--lcores", lcores, *memory, "--vdev", f"{driver}0,{devargs}".rstrip(",")]
         address = [] if ip is None else ["--ip", ip]
-        super().__init__(folder, eal, [*address, "--vocab", str(vocab), *args])
+        vocabs = [] if vocab is None else ["--vocab", str(vocab)]
+        super().__init__(folder, eal, [*address, *vocabs, *args])

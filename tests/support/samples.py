@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -56,3 +57,12 @@ def documents() -> bytes:
     files = [*REPOSITORY.glob("doc/**/*.md"), *REPOSITORY.glob("lib/tokenizer/**/*.[ch]")]
     files += [*REPOSITORY.glob("app/**/*.c"), REPOSITORY / "include/tokd/wire.h"]
     return b"".join(f.read_bytes() for f in sorted(files))[:100_000]
+
+
+def different_texts(n: int) -> Iterator[bytes]:
+    """Each another one; most of them fit a packet, some need a dozen."""
+    rng, real = random.Random(11), documents()
+    for i in range(n):
+        size = 12_000 if rng.random() < 0.02 else rng.randrange(1200)
+        at = rng.randrange(len(real) - size)
+        yield b"%d %s" % (i, real[at : at + size])

@@ -145,8 +145,7 @@ process of its own. All wrote the same ids.
 
     PYTHONPATH=tools python -m bench.bulk --mb {mb:.0f} --repeats {repeats}
 
-{machine_words()}; load average {min(loads):.1f} to {max(loads):.1f} from other
-work. So compare CPU time; wall time here mostly shows what else ran.
+{machine_words()}; load average {min(loads):.1f} to {max(loads):.1f} meanwhile.
 
 | | threads | MB/s of CPU time | MB/s | peak memory, MB | anonymous memory, MB |
 |---|---|---|---|---|---|

@@ -15,19 +15,21 @@
 #include "datapath/worker.h"
 #include "options/options.h"
 #include "control/port/port.h"
-#include "vocabs.h"
+#include "reload.h"
+#include "vocabs/served.h"
 
 struct tokd_app {
 	/* Every worker reads it in every turn: nothing written often shares its cache line. */
 	alignas(RTE_CACHE_LINE_SIZE) _Atomic uint32_t stop; /* enum tokd_stop */
 	alignas(RTE_CACHE_LINE_SIZE) struct tokd_options opt;
+	struct tokd_served *served;
+	pthread_mutex_t lock; /* opt and served: a reload against telemetry */
+	struct tokd_reload reload;
 	struct tokd_port port;
 	struct tokd_address address;
-	struct tokd_allow allow;		       /* of --allow */
-	struct tokd_vocabs vocabs[RTE_MAX_NUMA_NODES]; /* a copy per node in use */
-	uint32_t n_nodes;			       /* in use */
-	uint64_t instance;			       /* random number of this run */
-	uint64_t t_start;			       /* TSC */
+	struct tokd_allow allow; /* of --allow */
+	uint64_t instance;	 /* random number of this run */
+	uint64_t t_start;	 /* TSC */
 	uint32_t n_workers;
 	struct tokd_worker *worker[TOKD_RINGS_MAX];
 	struct tokd_ring *ring[TOKD_RINGS_MAX]; /* those of the workers */

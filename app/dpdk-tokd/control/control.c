@@ -17,6 +17,7 @@
 #include "sandbox/start.h"
 
 #define DRAIN_CHECK_MS 5 /* between checks of open streams */
+#define WATCH_MS 1000	 /* between looks at the port */
 
 static void
 handled_signals(sigset_t *set)
@@ -24,6 +25,7 @@ handled_signals(sigset_t *set)
 	sigemptyset(set);
 	sigaddset(set, SIGINT);
 	sigaddset(set, SIGTERM);
+	sigaddset(set, SIGHUP);
 }
 
 void
@@ -54,6 +56,10 @@ take_signal(struct tokd_control *c)
 
 	if (read(c->signals, &si, sizeof(si)) != sizeof(si))
 		return;
+	if (si.ssi_signo == SIGHUP) {
+		tokd_reload_ask(app);
+		return;
+	}
 	if (c->drain_end_ms != 0) {
 		TOKD_LOG(control, NOTICE, "second signal: stopping at once, %u streams open\n",
 			open_streams(app));
@@ -67,13 +73,13 @@ take_signal(struct tokd_control *c)
 	atomic_store(&app->stop, TOKD_DRAIN);
 }
 
-/* The loop is to end, or a system call was denied. */
+/* A reload was asked for, or is loaded; the loop is to end; or a system call was denied. */
 static void
 take_wake(struct tokd_control *c)
 {
-	uint64_t n;
+	eventfd_t n;
 
-	(void)!read(c->wake, &n, sizeof(n));
+	(void)!eventfd_read(c->wake, &n);
 	tokd_sandbox_log_denied();
 }
 
@@ -114,19 +120,37 @@ notify_watchdog(struct tokd_control *c)
 	c->watchdog_due_ms = tokd_clock_ms() + c->watchdog_ms;
 }
 
-/* The longest sleep; -1: no limit. */
+static void
+watch_port(struct tokd_control *c)
+{
+	const struct tokd_app *app = c->app;
+	uint64_t wrong = 0;
+
+	for (uint32_t i = 0; i < app->n_workers; i++)
+		wrong += __atomic_load_n(
+			&app->worker[i]->counter[C_DROP_UDP_CKSUM], __ATOMIC_RELAXED);
+	tokd_port_watch(&c->watch, &app->port, wrong);
+	c->watch_due_ms = tokd_clock_ms() + WATCH_MS;
+}
+
+/* The longest sleep. */
 static int
 wait_ms(const struct tokd_control *c)
 {
-	int wait = tokd_attach_wait_ms(&c->attach);
-	const int sinks = tokd_sinks_wait_ms(c->app);
+	const int attach = tokd_attach_wait_ms(&c->attach), sinks = tokd_sinks_wait_ms(c->app),
+		  reload = tokd_reload_wait_ms(c->app);
+	int wait = WATCH_MS;
 
-	if (sinks >= 0 && (wait < 0 || wait > sinks))
-		wait = sinks;
-	if (c->drain_end_ms != 0 && (wait < 0 || wait > DRAIN_CHECK_MS))
-		wait = DRAIN_CHECK_MS;
-	if (c->watchdog_ms != 0 && (wait < 0 || wait > (int)c->watchdog_ms))
-		wait = (int)c->watchdog_ms;
+	if (attach >= 0)
+		wait = RTE_MIN(wait, attach);
+	if (sinks >= 0)
+		wait = RTE_MIN(wait, sinks);
+	if (reload >= 0)
+		wait = RTE_MIN(wait, reload);
+	if (c->drain_end_ms != 0)
+		wait = RTE_MIN(wait, DRAIN_CHECK_MS);
+	if (c->watchdog_ms != 0)
+		wait = RTE_MIN(wait, (int)c->watchdog_ms);
 	return wait;
 }
 
@@ -148,6 +172,10 @@ control_thread(void *arg)
 		}
 		tokd_attach_poll(&c->attach);
 		tokd_sinks_poll(app);
+		if (tokd_clock_ms() >= c->watch_due_ms)
+			watch_port(c);
+		if (c->drain_end_ms == 0)
+			tokd_reload_poll(app);
 		if (c->drain_end_ms != 0)
 			watch_drain(c);
 		if (c->watchdog_ms != 0 && tokd_clock_ms() >= c->watchdog_due_ms)
@@ -236,14 +264,18 @@ fail:
 }
 
 void
+tokd_control_wake(struct tokd_control *c)
+{
+	(void)!eventfd_write(c->wake, 1); /* if it fails, epoll_wait times out */
+}
+
+void
 tokd_control_stop(struct tokd_control *c)
 {
-	uint64_t one = 1;
-
 	if (!c->running)
 		return;
 	atomic_store(&c->app->stop, TOKD_STOP);
-	(void)!write(c->wake, &one, sizeof(one)); /* if it fails, epoll_wait times out */
+	tokd_control_wake(c);
 	pthread_join(c->thread, NULL);
 	c->running = false;
 }

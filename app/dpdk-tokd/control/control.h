@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The control thread: readers, signals, draining, GPU sinks, the systemd watchdog. It runs outside
- * the lcores, so that its system calls delay no packet. A pair with app.h, which holds it.
+ * The control thread: readers, signals, draining, reloads, GPU sinks, the link, the systemd
+ * watchdog. It runs outside the lcores, so that its system calls delay no packet. A pair with
+ * app.h, which holds it.
  */
 #pragma once
 
@@ -11,6 +12,7 @@
 
 #include <tokd/ring.h>
 
+#include "port/port.h"
 #include "readers/attach.h"
 
 struct tokd_app;
@@ -18,6 +20,8 @@ struct tokd_app;
 struct tokd_control {
 	struct tokd_app *app;
 	struct tokd_attach attach;
+	struct tokd_port_watch watch;
+	uint64_t watch_due_ms;
 	pthread_t thread;
 	bool running;
 	int epoll, signals, wake;
@@ -35,6 +39,9 @@ void tokd_control_block_signals(void);
 
 /* Listen for readers and start the thread. Returns 0 or -errno with a message logged. */
 int tokd_control_start(struct tokd_control *c, struct tokd_app *app);
+
+/* Any thread: the control thread does not sleep on. */
+void tokd_control_wake(struct tokd_control *c);
 
 /* Stops the workers too, and joins the thread. Readers stay attached. */
 void tokd_control_stop(struct tokd_control *c);

@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <mntent.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdio_ext.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <rte_eal.h>
 #include <rte_errno.h>
 
 #include "eal_start.h"
+
+#define RUNTIME_BYTES (8u << 20) /* EAL's files there, with two sizes of huge pages */
 
 /* EAL calls it for -h, and when its own options are wrong. */
 static bool usage_shown;
@@ -19,6 +26,65 @@ show_usage(const char *program)
 	usage_shown = true;
 	printf("usage: dpdk-tokd [EAL options] -- [application options]\n"
 	       "dpdk-tokd --help lists the application options\n\n");
+}
+
+static bool
+is_given(const char *option, int argc, char **argv)
+{
+	while (--argc > 0) {
+		if (strcmp(argv[argc], option) == 0)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * EAL maps files of its runtime folder sparse: where the file system is full, their first store is
+ * a SIGBUS. False, with a message, if it has no room for them. Other troubles are for EAL to tell.
+ */
+static bool
+runtime_has_room(void)
+{
+	const char *folder = getenv("RUNTIME_DIRECTORY");
+	int fd, rc;
+
+	if (folder == NULL && getuid() != 0)
+		folder = getenv("XDG_RUNTIME_DIR");
+	if (folder == NULL)
+		folder = getuid() == 0 ? "/var/run" : "/tmp";
+	fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return true;
+	rc = posix_fallocate(fd, 0, RUNTIME_BYTES);
+	close(fd);
+	if (rc != ENOSPC && rc != EDQUOT)
+		return true;
+	fprintf(stderr,
+		"dpdk-tokd: %s: %s for the %u KiB that EAL maps there: free some (df %s), or give "
+		"--in-memory\n",
+		folder, strerror(rc), RUNTIME_BYTES >> 10, folder);
+	return false;
+}
+
+/* The first hugetlbfs mount, if this process may write to none. */
+static bool
+mounts_are_unwritable(char *folder, size_t room)
+{
+	FILE *mounts = setmntent("/proc/self/mounts", "re");
+	const struct mntent *m;
+	bool writable = false;
+
+	folder[0] = '\0';
+	while (mounts != NULL && !writable && (m = getmntent(mounts)) != NULL) {
+		if (strcmp(m->mnt_type, "hugetlbfs") != 0)
+			continue;
+		writable = access(m->mnt_dir, W_OK) == 0;
+		if (folder[0] == '\0')
+			snprintf(folder, room, "%s", m->mnt_dir);
+	}
+	if (mounts != NULL)
+		endmntent(mounts);
+	return folder[0] != '\0' && !writable;
 }
 
 /* EAL 22.11 prints its reasons; the program only gets rte_errno. */
@@ -50,7 +116,12 @@ enum tokd_exit
 tokd_eal_start(int argc, char **argv)
 {
 	static char buffer[64 << 10];
+	const bool in_memory = is_given("--in-memory", argc, argv);
+	char mount[PATH_MAX];
 	int taken;
+
+	if (!in_memory && !is_given("--no-shconf", argc, argv) && !runtime_has_room())
+		return TOKD_EXIT_FAILED;
 
 	/* Buffered, to discard the 100 lines of usage that EAL prints for one wrong option. */
 	setvbuf(stdout, buffer, _IOFBF, sizeof(buffer));
@@ -67,6 +138,15 @@ tokd_eal_start(int argc, char **argv)
 		return TOKD_EXIT_USAGE;
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (taken < 0 && rte_eal_has_hugepages() && !in_memory &&
+		(rte_errno == EACCES || rte_errno == ENOMEM) &&
+		mounts_are_unwritable(mount, sizeof(mount))) {
+		fprintf(stderr,
+			"dpdk-tokd: EAL did not start: user %u may not write to %s, where huge "
+			"pages are mounted: give --in-memory, or mount -o remount,uid=%u %s\n",
+			geteuid(), mount, geteuid(), mount);
+		return TOKD_EXIT_FAILED;
+	}
 	if (taken < 0) {
 		fprintf(stderr, "dpdk-tokd: EAL did not start%s%s: %s\n",
 			rte_errno != 0 ? ": " : "", rte_errno != 0 ? rte_strerror(rte_errno) : "",

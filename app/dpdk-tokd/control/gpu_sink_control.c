@@ -52,6 +52,7 @@ static struct tokg_transport *
 connect_to_agent(const struct tokd_worker *w, uint64_t instance, uint32_t timeout_ms,
 	char path[256], struct tokg_error *err)
 {
+	const struct tokd_terms *terms = atomic_load_explicit(&w->next_terms, memory_order_relaxed);
 	uint32_t checksum[TOKD_VOCABS_MAX], n_ids[TOKD_VOCABS_MAX];
 	const struct tokg_source source = {
 		.base = w->ring.hdr,
@@ -59,16 +60,16 @@ connect_to_agent(const struct tokd_worker *w, uint64_t instance, uint32_t timeou
 		.fd = w->ring.fd,
 		.worker = w->index,
 		.instance = instance,
-		.n_vocabs = w->n_vocabs,
+		.n_vocabs = terms->n_vocabs,
 		.vocab = checksum,
 		.n_ids = n_ids,
 		.shed_below = w->sink != NULL ? tokg_sink_shed_below(w->sink->sink) : 0,
 		.node = w->node,
 	};
 
-	for (uint32_t i = 0; i < w->n_vocabs; i++) {
-		checksum[i] = w->vocab[i].checksum;
-		n_ids[i] = tok_vocab_info(w->vocab[i].tok).n_ids;
+	for (uint32_t i = 0; i < terms->n_vocabs; i++) {
+		checksum[i] = terms->vocab[i].checksum;
+		n_ids[i] = tok_vocab_info(terms->vocab[i].tok).n_ids;
 	}
 	return tokg_transport_open(&w->opt->sink_target, &source, timeout_ms, path, err);
 }
@@ -109,6 +110,7 @@ become_reader(struct tokd_worker *w)
 static struct tokg_sink *
 make_sink(struct tokd_worker *w, struct tokg_transport *t, struct tokg_error *err)
 {
+	const struct tokd_terms *terms = w->terms; /* it does not run yet */
 	uint32_t checksum[TOKD_VOCABS_MAX];
 	const struct tokg_sink_config config = {
 		.transport = t,
@@ -116,7 +118,7 @@ make_sink(struct tokd_worker *w, struct tokg_transport *t, struct tokg_error *er
 		.mask = w->ring.mask,
 		.start = w->ring.head,
 		.start_records = w->counter[C_RECORDS],
-		.n_vocabs = w->n_vocabs,
+		.n_vocabs = terms->n_vocabs,
 		.vocab = checksum,
 		.batch_ticks = w->tsc_hz / 1000000 * w->opt->sink_batch_us,
 		.read_ticks = w->tsc_hz / 1000000 * READ_US,
@@ -127,8 +129,8 @@ make_sink(struct tokd_worker *w, struct tokg_transport *t, struct tokg_error *er
 		.owner = w,
 	};
 
-	for (uint32_t i = 0; i < w->n_vocabs; i++)
-		checksum[i] = w->vocab[i].checksum;
+	for (uint32_t i = 0; i < terms->n_vocabs; i++)
+		checksum[i] = terms->vocab[i].checksum;
 	return tokg_sink_create(&config, err);
 }
 

@@ -33,6 +33,7 @@ tokd_frags_create(uint32_t n, uint32_t worker, int node, uint64_t tsc_hz)
 		rte_free(f);
 		return NULL;
 	}
+	f->hurry = tsc_hz / 1000 * (TOKD_FRAG_MS - TOKD_FRAG_FULL_MS);
 	return f;
 }
 

@@ -28,20 +28,6 @@
 /* An mbuf must hold a whole reply and its headers. */
 #define REPLY_ROOM (RTE_PKTMBUF_HEADROOM + sizeof(struct tokd_rep) + TOKD_WIRE_PAYLOAD)
 
-static void *
-cache_alloc(void *ctx, size_t bytes, size_t align)
-{
-	const struct tokd_worker *w = ctx;
-
-	return rte_zmalloc_socket("tok_cache", bytes, (unsigned int)align, w->node);
-}
-
-static void
-cache_free(void *ctx, void *p, size_t bytes)
-{
-	rte_free(p);
-}
-
 int
 tokd_worker_bound_held(struct tokd_worker *w)
 {
@@ -63,44 +49,6 @@ tokd_worker_bound_held(struct tokd_worker *w)
 	return 0;
 }
 
-/* Bytes that an id decodes to, at most: a blank may come before its text. */
-static uint32_t
-longest_of(const struct tok_vocab *v)
-{
-	const uint32_t n = tok_vocab_info(v).n_ids;
-	uint32_t most = 0, len;
-
-	for (uint32_t id = 0; id < n; id++) {
-		if (tok_vocab_token(v, id, &len) != NULL)
-			most = RTE_MAX(most, len + 1);
-	}
-	return most;
-}
-
-/* One per vocabulary: each has its own ids. */
-static int
-make_caches(struct tokd_worker *w)
-{
-	const struct tok_mem mem = {.alloc = cache_alloc, .free = cache_free, .ctx = w};
-
-	for (uint32_t i = 0; i < w->n_vocabs; i++) {
-		struct tokd_vocab *v = &w->vocab[i];
-
-		v->checksum = tok_vocab_info(v->tok).checksum;
-		v->short_ids = tok_vocab_info(v->tok).n_ids <= UINT16_MAX + 1;
-		v->longest = longest_of(v->tok);
-		v->cache = tok_cache_create(v->tok, w->opt->cache_entries, &mem);
-		if (v->cache != NULL)
-			continue;
-		TOKD_LOG(worker, ERR,
-			"worker %u: no memory for its cache of pretokens on NUMA node %d; lower "
-			"--cache, or reserve more huge pages there (with --no-huge raise -m)\n",
-			w->index, w->node);
-		return -ENOMEM;
-	}
-	return 0;
-}
-
 int
 tokd_worker_init(struct tokd_worker *w)
 {
@@ -111,6 +59,7 @@ tokd_worker_init(struct tokd_worker *w)
 	w->feed_ticks = w->tsc_hz / 1000000 * FEED_US;
 	w->delay_most = w->tsc_hz / 1000000 * DELAY_US;
 	tokd_drr_init(&w->drr);
+	atomic_init(&w->next_terms, w->terms);
 
 	if (rte_pktmbuf_data_room_size(w->pool) < REPLY_ROOM) {
 		TOKD_LOG(worker, ERR,
@@ -127,8 +76,8 @@ tokd_worker_init(struct tokd_worker *w)
 		w->solicited_mac = tokd_addr_group_mac(&w->solicited);
 	}
 
-	w->streams = tokd_streams_create(opt->streams, w->index, w->node,
-		w->tsc_hz / 1000 * opt->stream_timeout_ms, w->tsc_hz / 1000 * opt->done_timeout_ms);
+	w->streams = tokd_streams_create(
+		opt->streams, w->index, w->node, w->terms->open_ticks, w->terms->finished_ticks);
 	/* Each has one stream at least, and one is being made room for. */
 	w->sources = w->streams == NULL ? NULL
 					: tokd_sources_create(opt->streams + 1, w->index, w->node);
@@ -142,9 +91,7 @@ tokd_worker_init(struct tokd_worker *w)
 		tokd_worker_free(w);
 		return rc;
 	}
-	rc = make_caches(w);
-	if (rc == 0)
-		rc = tokd_keys_open(w);
+	rc = tokd_keys_open(w);
 	if (rc < 0) {
 		tokd_worker_free(w);
 		return rc;
@@ -172,11 +119,6 @@ tokd_worker_free(struct tokd_worker *w)
 	tokd_side_destroy(&w->side);
 	tokd_frags_free(w->frags);
 	w->frags = NULL;
-	for (uint32_t i = 0; i < w->n_vocabs; i++) {
-		tok_cache_free(w->vocab[i].cache);
-		w->vocab[i].cache = NULL;
-	}
-	tokd_keys_close(w);
 	tokd_streams_free(w->streams);
 	w->streams = NULL;
 	tokd_sources_free(w->sources);

@@ -5,10 +5,9 @@
 #include "datapath/worker.h"
 
 /*
- * The caller sets port, queue, pool, ring, vocab[].tok, n_vocabs, ip, ip6, vlan,
- * udp_port, text_port, mac, offloads, opt, stop, index, lcore and node, and zero elsewhere. Creates
- * streams, caches, the side store and the fragment table on `node`. Returns 0, or -errno with a
- * message logged.
+ * The caller sets port, queue, pool, ring, terms, ip, ip6, vlan, udp_port, text_port, mac,
+ * offloads, opt, stop, index, lcore and node, and zero elsewhere. Creates streams, the side store
+ * and the fragment table on `node`. Returns 0, or -errno with a message logged.
  */
 int tokd_worker_init(struct tokd_worker *w);
 /*

@@ -90,6 +90,8 @@
 	X(DROP_UDP_LENGTH, "drop_udp_length", "drop: UDP length and packet disagree")              \
 	X(DROP_UDP_CKSUM, "drop_udp_cksum", "drop: UDP checksum wrong")                            \
 	X(DROP_UDP_PORT, "drop_udp_port", "drop: another UDP port")                                \
+	X(DROP_TEXT_SOURCE, "drop_text_source",                                                    \
+		"drop: plain text from a source port below 10000, which may be a server's")        \
 	X(DROP_MAGIC, "drop_magic", "drop: not our protocol: too short, or wrong magic or type")   \
 	X(DROP_VERSION, "drop_version", "refused: protocol version")                               \
 	X(DROP_LENGTH, "drop_length", "refused: length fields disagree, or flags misplaced")       \

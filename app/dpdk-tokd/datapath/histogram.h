@@ -25,7 +25,7 @@
 /* X(symbol, "name", "help") */
 #define TOKD_STAGES(X)                                                                             \
 	X(WIRE_TO_RING, "wire_to_ring",                                                            \
-		"each record: its packet taken from the queue, to published")                      \
+		"each record of ids: its packet taken from the queue, to published")               \
 	X(TEXT_TO_FIRST_ID, "text_to_first_id",                                                    \
 		"each text: first packet taken from the queue, to first id published")             \
 	X(TEXT_TO_LAST_ID, "text_to_last_id",                                                      \
@@ -34,6 +34,10 @@
 		"each whole text: time for its ids and keys of blocks, all packets")               \
 	X(RING_TO_REPLY, "ring_to_reply",                                                          \
 		"each whole text: last record published, to last reply handed to the driver")      \
+	X(IDS_TO_TEXT, "ids_to_text",                                                              \
+		"each text decoded: first packet of its ids taken from the queue, to all of it "   \
+		"published")                                                                       \
+	X(DECODER, "decoder", "each text decoded: time for it, all packets")                       \
 	X(POSTED_TO_DONE, "posted_to_done", "each slot of the GPU ring: posted, to read as done")
 
 enum tokd_stage {

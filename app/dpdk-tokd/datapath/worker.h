@@ -21,6 +21,7 @@
 #include "options/options.h"
 #include "side_store.h"
 #include "drr.h"
+#include "terms.h"
 #include "token_ring.h"
 #include "zero_copy.h"
 
@@ -28,7 +29,6 @@
 #define TOKD_TX_MAX 128 /* packets in a TX batch */
 #define TOKD_GATHER_MAX (3 * TOKD_WIRE_PAYLOAD)
 
-struct tokb;	     /* tokd/block_keys.h */
 struct tokd_allow;   /* net_allow.h */
 struct tokd_frags;   /* net_frag.h */
 struct tokd_sink;    /* gpu_sink.h */
@@ -57,16 +57,8 @@ struct tokd_worker {
 	struct tokd_ring ring;
 	struct tokd_side side;
 	struct tokd_zero_copy zc;
-	struct tokd_sink *sink; /* NULL: none */
-	uint32_t n_vocabs;
-	struct tokd_vocab {
-		const struct tok_vocab *tok;
-		struct tok_cache *cache;
-		struct tokb *keys; /* before a text's first id; NULL: without --block-keys */
-		uint32_t checksum;
-		bool short_ids;		     /* all are below 2^16 */
-		uint32_t longest;	     /* bytes that an id decodes to, at most */
-	} vocab[TOKD_VOCABS_MAX];	     /* the first is the default */
+	struct tokd_sink *sink;		     /* NULL: none */
+	struct tokd_terms *terms;	     /* of the texts that begin now */
 	uint32_t ip;			     /* network byte order; 0: no IPv4 */
 	struct tokd_addr ip6;		     /* ::, no IPv6 */
 	struct tokd_addr solicited;	     /* solicited-node group of ip6 */
@@ -76,6 +68,7 @@ struct tokd_worker {
 	uint16_t udp_port, text_port;	     /* network byte order; text_port 0: none */
 	struct rte_ether_addr mac;
 	bool kernel_answers;   /* the kernel has the addresses and answers ARP, ND and ping */
+	bool rx_cksum_trust;   /* --rx-checksum=trust: UDP checksums are not verified */
 	bool rx_cksum_offload; /* mbuf flags have the results of IPv4 and UDP checksums */
 	bool tx_cksum_offload;
 	uint64_t tsc_hz;
@@ -85,7 +78,8 @@ struct tokd_worker {
 	uint64_t t_burst;      /* TSC when the current burst was received */
 	_Atomic uint64_t turn; /* of the loop; TOKD_NO_TURN outside it. Read by any thread */
 	const struct tokd_options *opt;
-	_Atomic uint32_t *stop;	   /* enum tokd_stop, set by the control thread */
+	_Atomic uint32_t *stop;			 /* enum tokd_stop, set by the control thread */
+	_Atomic(struct tokd_terms *) next_terms; /* the same: from the next turn on */
 	uint64_t counter[C_COUNT]; /* written by this worker only, by plain stores of words */
 	/* the current burst */
 	uint32_t stopping;  /* *stop, read once per turn */

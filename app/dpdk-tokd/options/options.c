@@ -145,8 +145,8 @@ check_block_keys(const struct tokd_options *opt, struct opt_error *e)
 	return check_block_ring(opt, e);
 }
 
-static bool
-check_all(struct tokd_options *opt, struct opt_error *e)
+bool
+tokd_options_check(struct tokd_options *opt, struct opt_error *e)
 {
 	opt->socket_gid =
 		opt->socket_group != NULL ? tokd_find_group(opt->socket_group) : (gid_t)-1;
@@ -185,7 +185,7 @@ tokd_options_parse(int argc, char **argv, char *const *environment, int *eal_arg
 	default:
 		break;
 	}
-	if (!check_all(opt, error))
+	if (!tokd_options_check(opt, error))
 		return TOKD_OPTIONS_BAD;
 	return opt->check_config ? TOKD_OPTIONS_CHECK : TOKD_OPTIONS_RUN;
 }

@@ -28,8 +28,10 @@
  */
 #define TOKD_CLIENT_PORTS 10000
 
-/* --sink-full, in the order of its words. */
+/* --sink-full, --rx-checksum and --log-format, in the order of their words. */
 enum tokd_sink_full { TOKD_SINK_WAIT, TOKD_SINK_SHED };
+enum tokd_rx_checksum { TOKD_RX_VERIFY, TOKD_RX_TRUST };
+enum tokd_log_format { TOKD_LOG_TEXT, TOKD_LOG_JSON };
 
 struct tokd_options {
 	const char *config;	    /* --config: the configuration file, or NULL */
@@ -72,11 +74,13 @@ struct tokd_options {
 	uint32_t rx_desc, tx_desc;	/* --rxd, --txd */
 	uint32_t mbufs;			/* --mbufs: per worker */
 	uint32_t mbuf_room;		/* --mbuf-room: bytes of a frame that fit one mbuf */
+	uint32_t rx_checksum;		/* --rx-checksum: enum tokd_rx_checksum */
 	uint32_t mtu;			/* --mtu: bytes of an IP packet; 0: the driver's */
 	uint32_t cache_entries;		/* --cache: pretokens per worker; 0: the default */
 	bool strict_utf8;		/* --strict-utf8 */
-	bool added_tokens; /* --added-tokens: recognise added tokens that are not special */
-	uint32_t drain_ms; /* --drain: time for open streams after SIGTERM */
+	bool added_tokens;   /* --added-tokens: recognise added tokens that are not special */
+	uint32_t drain_ms;   /* --drain: time for open streams after SIGTERM */
+	uint32_t log_format; /* --log-format: enum tokd_log_format */
 
 	bool sandbox; /* --sandbox: drop what only set-up needed */
 
@@ -103,6 +107,9 @@ enum tokd_options_result {
 	TOKD_OPTIONS_CHECK,    /* --check-config: valid so far; print it, do not run */
 	TOKD_OPTIONS_BAD,      /* error has the text; exit 2 */
 };
+
+/* What depends on several options, and is made of them. tokd_options_parse() does it, too. */
+bool tokd_options_check(struct tokd_options *opt, struct opt_error *error);
 
 /* The table, for opt_help and opt_value. */
 extern const struct opt_program tokd_program;

@@ -39,22 +39,26 @@ static const struct opt_def defs[] = {
 	{"vocab", "VOCAB[,...]", OPT_TEXT, FIELD(vocab), 0, 0, "gpt2",
 		"vocabularies: names in the search path ($TOK_VOCAB_PATH), or files; a client "
 		"selects one by its checksum, the first is the default",
-		.section = "Vocabulary"},
+		.flags = OPT_RELOADS, .section = "Vocabulary"},
 	{"pretokenizer", "NAME", OPT_TEXT, FIELD(pretokenizer), 0, 0, NULL,
-		"pretokenizer of files that do not name one and are not recognised by content"},
+		"pretokenizer of files that do not name one and are not recognised by content",
+		.flags = OPT_RELOADS},
 	{"strict-utf8", NULL, OPT_FLAG, FIELD(strict_utf8), 0, 0, "no",
-		"refuse text that is not UTF-8 instead of replacing invalid bytes by U+FFFD"},
+		"refuse text that is not UTF-8 instead of replacing invalid bytes by U+FFFD",
+		.flags = OPT_RELOADS},
 	{"added-tokens", NULL, OPT_FLAG, FIELD(added_tokens), 0, 0, "no",
-		"recognise the vocabulary's added tokens in texts, except special tokens"},
+		"recognise the vocabulary's added tokens in texts, except special tokens",
+		.flags = OPT_RELOADS},
 	{"cache", "N", OPT_COUNT, FIELD(cache_entries), 0, 1 << 24, "0",
-		"pretokens a worker caches; 0: the tokenizer's default"},
+		"pretokens a worker caches; 0: the tokenizer's default", .flags = OPT_RELOADS},
 	{"streams", "N", OPT_COUNT, FIELD(streams), 1, 1 << 20, "4096",
 		"texts per worker, open and finished", .section = "Texts"},
-	{"max-text", "BYTES", OPT_SIZE, FIELD(max_text), 1, OPT_G, "16M", "longest text accepted"},
+	{"max-text", "BYTES", OPT_SIZE, FIELD(max_text), 1, OPT_G, "16M", "longest text accepted",
+		.flags = OPT_RELOADS},
 	{"stream-timeout", "MS", OPT_MS, FIELD(stream_timeout_ms), 10, 3600000, "10000",
-		"an open text fails after this time without progress"},
+		"an open text fails after this time without progress", .flags = OPT_RELOADS},
 	{"done-timeout", "MS", OPT_MS, FIELD(done_timeout_ms), 10, 3600000, "10000",
-		"how long a finished answer is kept for retransmission"},
+		"how long a finished answer is kept for retransmission", .flags = OPT_RELOADS},
 	{"done-names", "BYTES", OPT_SIZE, FIELD(names_bytes), OPT_K, OPT_G, "32M",
 		"memory per worker for the names of finished texts: a late packet of such a text "
 		"is refused, and does not make it again"},
@@ -90,7 +94,8 @@ static const struct opt_def defs[] = {
 	{"block-seed", "TEXT", OPT_TEXT, FIELD(block_seed), 0, 0, NULL,
 		"vLLM's PYTHONHASHSEED, or llm-d's hashSeed; vllm-xxhash-cbor needs one"},
 	{"block-model", "NAME[,...]", OPT_TEXT, FIELD(block_model), 0, 0, NULL,
-		"the model of each --vocab as llm-d's router knows it; not part of vLLM's keys"},
+		"the model of each --vocab as llm-d's router knows it; not part of vLLM's keys",
+		.flags = OPT_RELOADS},
 	{"sink", "gpu[=TARGET]", OPT_TEXT, FIELD(sink), 0, 0, NULL,
 		"send ids to tokd-gpu, which embeds them; TARGET: shm[:PATH] (default), "
 		"cuda[:PATH] or verbs:HOST[:PORT]",
@@ -123,11 +128,16 @@ static const struct opt_def defs[] = {
 		"longest IP packet to receive; also sets the MTU of a kernel interface; 0: "
 		"unchanged",
 		.check = tokd_check_mtu},
+	{"rx-checksum", "verify|trust", OPT_CHOICE, FIELD(rx_checksum), 0, 0, "verify",
+		"UDP checksums of received packets; trust: not verified, for a veth, tap or bridge "
+		"on one machine, whose senders leave them to a NIC"},
 	{"drain", "MS", OPT_MS, FIELD(drain_ms), 0, 600000, "2000",
 		"after the first SIGINT or SIGTERM: time for open texts to finish",
-		.section = "Running"},
+		.flags = OPT_RELOADS, .section = "Running"},
 	{"sandbox", NULL, OPT_FLAG, FIELD(sandbox), 0, 0, "yes",
 		"once started, keep only the capabilities and system calls that the driver needs"},
+	{"log-format", "text|json", OPT_CHOICE, FIELD(log_format), 0, 0, "text",
+		"lines of the log: time, level and message, or a JSON object of these"},
 	{"check-config", NULL, OPT_FLAG, FIELD(check_config), 0, 0, NULL,
 		"check the options and load the vocabularies, without EAL; print the options as a "
 		"configuration file; exit",
@@ -176,13 +186,19 @@ static const struct opt_section sections[] = {
 	{"signals",
 		"The first SIGINT or SIGTERM drains: open texts may finish within --drain. The "
 		"second\n"
-		"stops at once.",
+		"stops at once.\n"
+		"\n"
+		"SIGHUP reloads the configuration file and the vocabularies. Texts in progress "
+		"keep what\n"
+		"they began with. Options that are not marked reloadable keep their values; the "
+		"log names\n"
+		"those that differ. After an error nothing has changed.",
 		false},
 	{"exit code",
 		"  0  stopped by SIGINT or SIGTERM; --help, --version, --check-config without "
 		"errors\n"
 		"  1  failed at run time\n"
-		"  2  invalid option (also of EAL), variable or configuration file",
+		"  2  invalid option (also of EAL), variable, configuration file or vocabulary",
 		true},
 	{"examples",
 		"Four workers on a NIC:\n"

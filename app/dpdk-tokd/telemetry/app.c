@@ -9,6 +9,7 @@
 
 #include <sandbox.h>
 
+#include "build_revision.h"
 #include "fill.h"
 
 static const char *
@@ -37,11 +38,12 @@ add_address(struct rte_tel_data *d, const struct tokd_address *a)
 int
 tokd_tel_info(struct tokd_app *app, const char *params, struct rte_tel_data *d)
 {
-	const struct tok_vocab_info v = tok_vocab_info(app->vocabs[0].tok[0]);
+	const struct tok_vocab_info v = tok_vocab_info(app->served->vocabs[0].tok[0]);
 	char text[RTE_TEL_MAX_STRING_LEN];
 
 	rte_tel_data_start_dict(d);
 	rte_tel_data_add_dict_string(d, "version", TOKD_VERSION);
+	rte_tel_data_add_dict_string(d, "revision", TOKD_REVISION);
 	rte_tel_data_add_dict_string(d, "state", stop_text(atomic_load(&app->stop)));
 	rte_tel_data_add_dict_u64(d, "uptime_s", (rte_rdtsc() - app->t_start) / rte_get_tsc_hz());
 	snprintf(text, sizeof(text), "%016" PRIx64, app->instance);
@@ -53,17 +55,31 @@ tokd_tel_info(struct tokd_app *app, const char *params, struct rte_tel_data *d)
 	rte_tel_data_add_dict_u64(d, "port", app->port.id);
 	rte_tel_data_add_dict_string(d, "port_name", app->port.name);
 	rte_tel_data_add_dict_string(d, "driver", app->port.driver);
+	rte_tel_data_add_dict_string(d, "link", tokd_port_has_carrier(&app->port) ? "up" : "down");
 	add_address(d, &app->address);
 	tokd_tel_add_text(d, "vocab", v.name); /* the default; /tokd/vocabs has all */
 	snprintf(text, sizeof(text), "%08" PRIx32, v.checksum);
 	rte_tel_data_add_dict_string(d, "vocab_checksum", text);
+	rte_tel_data_add_dict_u64(d, "reloads", app->reload.n_done);
+	rte_tel_data_add_dict_u64(d, "reloads_failed", app->reload.n_failed);
+	tokd_tel_add_text(d, "reload_error", app->reload.why.text);
+	rte_tel_data_add_dict_u64(d, "old_texts", tokd_reload_old_texts(app));
+	return 0;
+}
+
+int
+tokd_tel_reload(struct tokd_app *app, const char *params, struct rte_tel_data *d)
+{
+	tokd_reload_ask(app);
+	rte_tel_data_start_dict(d);
+	rte_tel_data_add_dict_string(d, "reload", "asked for; /tokd/info shows how it ends");
 	return 0;
 }
 
 int
 tokd_tel_vocabs(struct tokd_app *app, const char *params, struct rte_tel_data *d)
 {
-	const struct tokd_vocabs *vocabs = &app->vocabs[0];
+	const struct tokd_vocabs *vocabs = &app->served->vocabs[0];
 
 	rte_tel_data_start_dict(d);
 	for (uint32_t i = 0; i < vocabs->n; i++) {

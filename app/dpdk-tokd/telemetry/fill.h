@@ -21,6 +21,7 @@ typedef int (*tokd_tel_fill)(struct tokd_app *app, const char *params, struct rt
 /* telemetry/app.c */
 int tokd_tel_info(struct tokd_app *app, const char *params, struct rte_tel_data *d);
 int tokd_tel_vocabs(struct tokd_app *app, const char *params, struct rte_tel_data *d);
+int tokd_tel_reload(struct tokd_app *app, const char *params, struct rte_tel_data *d);
 int tokd_tel_config(struct tokd_app *app, const char *params, struct rte_tel_data *d);
 int tokd_tel_readers(struct tokd_app *app, const char *params, struct rte_tel_data *d);
 

@@ -18,6 +18,7 @@
 		"Workers: lcore, open streams, time, ring; 16 per answer. Parameters: int first")  \
 	X(counters, "Counters, summed. Parameters: int worker, for its own only")                  \
 	X(histograms, "Time by stage. Parameters: int worker, or stage[,worker] for its buckets")  \
+	X(reload, "Reload vocabularies and limits, as SIGHUP. Returns at once. No parameters")     \
 	X(readers, "Readers and taps attached to the token rings. No parameters")                  \
 	X(sink, "GPU sinks: state, producer, lag in bytes; 16 per answer. Parameters: int first")  \
 	X(config, "Application options as resolved, and where each came from. No parameters")      \
@@ -38,8 +39,11 @@ with_app(tokd_tel_fill fill, const char *params, struct rte_tel_data *d)
 	int rc = -ESHUTDOWN;
 
 	pthread_mutex_lock(&shown.lock);
-	if (shown.app != NULL)
+	if (shown.app != NULL) {
+		pthread_mutex_lock(&shown.app->lock); /* no reload meanwhile */
 		rc = fill(shown.app, params, d);
+		pthread_mutex_unlock(&shown.app->lock);
+	}
 	pthread_mutex_unlock(&shown.lock);
 	return rc;
 }

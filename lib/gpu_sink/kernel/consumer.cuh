@@ -291,7 +291,7 @@ tokg_walk_window(const tokg_consumer *c, tokg_scan *s, uint32_t from, uint32_t t
 					     (abort ? TOKG_ABORT : 0);
 				tokg_walk_add(c, w, part);
 			}
-		} else if (r.kind != TOKD_REC_PAD) {
+		} else if (r.kind != TOKD_REC_PAD && r.kind != TOKD_REC_TEXT) {
 			w->bad = true;
 		}
 		w->off += r.bytes;

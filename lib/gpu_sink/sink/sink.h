@@ -11,7 +11,8 @@
  * Instead of waiting, its owner may shed: what is not done is passed over (tokg_sink_shed).
  *
  * A record with many ids takes several slots. Small records that wait at the same time are posted
- * as one BATCH slot, whole, from the ring.
+ * as one BATCH slot, whole, from the ring. Records of decoded text are passed over; between two of
+ * a batch they are sent with it.
  */
 #pragma once
 

@@ -51,10 +51,13 @@ job_of_part(const struct tokg_sink *s, uint64_t pos, uint32_t part, uint32_t tok
 	return job;
 }
 
-/* Post `job`, in which `records` end, as a new piece from `next` on. As tokg_sink_post. */
+/*
+ * Post `job`, in which `records` end, as a new piece from `next` on, with `texts` among or behind
+ * them. As tokg_sink_post.
+ */
 static int
-post_piece(struct tokg_sink *s, const struct tokg_sink_job *job, uint32_t records, uint64_t end,
-	uint64_t now)
+post_piece(struct tokg_sink *s, const struct tokg_sink_job *job, uint32_t records, uint32_t texts,
+	uint64_t end, uint64_t now)
 {
 	const uint32_t index = s->piece_head;
 	int rc;
@@ -69,7 +72,7 @@ post_piece(struct tokg_sink *s, const struct tokg_sink_job *job, uint32_t record
 		.end = end,
 		.part = s->part,
 		.tokens = job->tokens,
-		.records = records,
+		.records = records + texts,
 		.batch = (job->flags & TOKG_BATCH) != 0,
 	};
 	rc = tokg_sink_post(s, job, index, 0, now);
@@ -89,7 +92,7 @@ post_part(struct tokg_sink *s, const struct tokd_rec *rec, uint16_t vocab, uint6
 	const uint32_t tokens = left < most ? left : most;
 	const struct tokg_sink_job job = job_of_part(s, s->next, s->part, tokens, vocab);
 	const int rc =
-		post_piece(s, &job, s->part + tokens == rec->count, s->next + rec->bytes, now);
+		post_piece(s, &job, s->part + tokens == rec->count, 0, s->next + rec->bytes, now);
 
 	if (rc == 0)
 		return rc;
@@ -107,24 +110,22 @@ add_record(struct tokg_sink *s, struct tokd_rec *rec)
 {
 	struct tokg_sink_batch *b = &s->batch;
 	const uint64_t out = tokg_out_bytes(rec->count, s->row_bytes);
+	const uint64_t bytes = b->end + rec->bytes - s->next;
 
-	if (b->n > 0 &&
-		(rec->kind != TOKD_REC_TOKENS || rec->vocab != s->vocab[b->vocab] ||
-			rec->serial < s->skip_below || b->bytes + rec->bytes > s->slot_bytes ||
-			/* At most the outputs of a full slot, as the agent assumes. */
-			b->out_bytes + out > (s->out_mask + 1) / 4))
+	if (b->n > 0 && (rec->vocab != s->vocab[b->vocab] || rec->serial < s->skip_below ||
+				bytes > s->slot_bytes ||
+				/* At most the outputs of a full slot, as the agent assumes. */
+				b->out_bytes + out > (s->out_mask + 1) / 4))
 		return false;
 	zero_padding(rec);
 	b->n++;
-	b->end += rec->bytes;
-	b->bytes += rec->bytes;
+	b->bytes = (uint32_t)bytes;
 	b->tokens += rec->count;
 	b->out_bytes += out;
-	/* The ring wraps, or not even the smallest record fits. */
-	b->closed = (b->end & s->mask) == 0 || b->bytes + sizeof(*rec) > s->slot_bytes;
 	return true;
 }
 
+/* Decoded text between two records is sent with them: cheaper than a slot for each. */
 static void
 gather(struct tokg_sink *s, uint64_t head, uint16_t vocab)
 {
@@ -135,8 +136,17 @@ gather(struct tokg_sink *s, uint64_t head, uint16_t vocab)
 		b->end = s->next;
 	}
 	while (!b->closed && b->end != head) {
-		if (!add_record(s, tokg_sink_rec(s, b->end)))
+		struct tokd_rec *rec = tokg_sink_rec(s, b->end);
+
+		if (rec->kind == TOKD_REC_TOKENS && !add_record(s, rec)) {
 			b->closed = true;
+			return;
+		}
+		b->texts += rec->kind == TOKD_REC_TEXT;
+		b->end += rec->bytes;
+		/* The ring wraps, or not even the smallest record fits. */
+		b->closed =
+			(b->end & s->mask) == 0 || b->end - s->next + sizeof(*rec) > s->slot_bytes;
 	}
 }
 
@@ -165,7 +175,7 @@ post_batch(struct tokg_sink *s, const struct tokd_rec *rec, uint64_t now)
 			.vocab = b->vocab,
 		};
 	}
-	rc = post_piece(s, &job, b->n, b->end, now);
+	rc = post_piece(s, &job, b->n, b->texts, b->end, now);
 	if (rc == 0)
 		return rc;
 	s->next = b->end;
@@ -173,33 +183,49 @@ post_batch(struct tokg_sink *s, const struct tokd_rec *rec, uint64_t now)
 	return rc;
 }
 
-/* The rest of a text that was shed, or a text without a table. */
+/* The record is not posted: it is finished with the piece before it. */
 static void
 pass_over(struct tokg_sink *s, const struct tokd_rec *rec)
+{
+	const uint32_t n = rec->kind != TOKD_REC_PAD;
+
+	if (s->piece_tail == s->piece_head)
+		s->finished += n;
+	else
+		s->piece[(s->piece_head - 1) & s->piece_mask].records += n;
+	s->next += rec->bytes;
+}
+
+/* The rest of a text that was shed, or a text without a table. */
+static void
+refuse(struct tokg_sink *s, const struct tokd_rec *rec)
 {
 	if (rec->serial < s->skip_below)
 		s->counter[TOKG_C_SHED]++;
 	else
 		tokg_sink_fail(s, rec->serial, TOKG_BADID);
-	s->finished++;
-	s->next += rec->bytes;
+	pass_over(s, rec);
 }
 
 int
 tokg_sink_post_fresh(struct tokg_sink *s, uint64_t head, uint64_t now, bool idle)
 {
-	for (uint32_t i = 0; i < TOKG_POLL_POSTS && s->next != head; i++) {
+	uint32_t turns = 0, skips = 0;
+
+	while (s->next != head && turns < TOKG_POLL_POSTS && skips < TOKG_POLL_SKIPS) {
 		struct tokd_rec *rec = tokg_sink_rec(s, s->next);
-		const uint32_t vocab = rec->kind == TOKD_REC_TOKENS ? vocab_of(s, rec) : 0;
+		uint32_t vocab;
 		int rc;
 
 		if (rec->kind != TOKD_REC_TOKENS) {
-			s->finished += rec->kind == TOKD_REC_TEXT; /* nothing to embed */
-			s->next += rec->bytes;
+			pass_over(s, rec);
+			skips++;
 			continue;
 		}
+		turns++;
+		vocab = vocab_of(s, rec);
 		if (vocab == s->n_vocabs || rec->serial < s->skip_below) {
-			pass_over(s, rec);
+			refuse(s, rec);
 			continue;
 		}
 		if (4ull * rec->count > s->slot_bytes) {
@@ -226,13 +252,18 @@ post_piece_again(struct tokg_sink *s, uint32_t index, uint64_t now)
 
 	while (p->at != p->end) {
 		const struct tokd_rec *rec = tokg_sink_rec(s, p->at);
-		const struct tokg_sink_job job = job_of_part(s, p->at, p->part,
-			p->batch ? rec->count : p->tokens, (uint16_t)vocab_of(s, rec));
-		const int rc = s->poll_posts == TOKG_POLL_POSTS
-				       ? 0
-				       : tokg_sink_post(s, &job, index,
-						 p->strict ? (uint32_t)TOKG_STRICT : 0, now);
+		struct tokg_sink_job job;
+		int rc;
 
+		if (rec->kind != TOKD_REC_TOKENS) {
+			p->at += rec->bytes;
+			continue;
+		}
+		job = job_of_part(s, p->at, p->part, p->batch ? rec->count : p->tokens,
+			(uint16_t)vocab_of(s, rec));
+		if (s->poll_posts == TOKG_POLL_POSTS)
+			return 0;
+		rc = tokg_sink_post(s, &job, index, p->strict ? (uint32_t)TOKG_STRICT : 0, now);
 		if (rc == 0)
 			return 0;
 		s->counter[TOKG_C_AGAIN]++;

@@ -17,6 +17,7 @@
 #include "sink.h"
 
 #define TOKG_POLL_POSTS 16   /* per poll: the worker must poll its queue */
+#define TOKG_POLL_SKIPS 256  /* likewise: records that have nothing to embed */
 #define TOKG_FAILED_KNOWN 64 /* recently failed texts, by serial modulo this */
 
 enum tokg_slot_state {
@@ -37,7 +38,7 @@ struct tokg_sink_piece {
 	uint64_t at, end; /* post records [at, end) again */
 	uint32_t part;	  /* its first id in the record */
 	uint32_t tokens;
-	uint32_t records; /* that end in it */
+	uint32_t records; /* that end in it, or behind it and are not posted */
 	uint32_t n_out;	  /* its slots that are OUT or LOST */
 	bool batch, second, strict;
 };
@@ -54,7 +55,8 @@ struct tokg_sink_job {
 struct tokg_sink_batch {
 	uint64_t end;
 	uint64_t out_bytes;
-	uint32_t n, bytes, tokens;
+	uint32_t n, bytes, tokens; /* bytes: up to the end of the last of n records */
+	uint32_t texts;		   /* decoded texts before `end` */
 	uint16_t vocab;
 	bool closed; /* no more fit */
 };

@@ -207,8 +207,8 @@ tok_model_checksum(const struct tok_model *m)
 	if (m->metaspace.stage != TOK_METASPACE_OFF)
 		add_number(
 			s, 0x73700000u | (uint32_t)m->metaspace.stage << 8 | m->metaspace.prefix);
-	if (m->word_end)
-		add_number(s, 0x3c2f77);
+	if (m->word_end != TOK_WORD_END_NONE)
+		add_number(s, 0x3c2f76 + m->word_end);
 	if (m->greedy)
 		add_number(s, 0x677265);
 	if (m->ignore_merges && m->n_unmerged > 0)

@@ -138,8 +138,9 @@ struct tok_model {
 	struct tok_model_merge *merge;
 	uint32_t n_repeats; /* set by tok_model_order_merges */
 	struct tok_model_repeat repeat[TOK_REPEATS_MAX];
+	/* see tok_vocab.word_end; all bytes are there with and without */
+	enum tok_word_end word_end;
 	bool ignore_merges;  /* a pretoken that is a token is not merged */
-	bool word_end;	     /* see tok_vocab.word_end; all bytes are there with and without */
 	bool digits_apart;   /* see tok_vocab.digits_apart; no merge joins them */
 	bool greedy;	     /* longest match within pretokens instead of merging */
 	uint32_t n_unmerged; /* tokens that no merge makes; set by tok_model_live_merges */

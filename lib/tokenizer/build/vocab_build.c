@@ -398,7 +398,7 @@ build_word_ends(struct tok_vocab *v, const struct tok_model *m, struct tok_error
 	struct tok_wordpiece *w = &v->wordpiece;
 	uint32_t at = 0;
 
-	v->word_end = true;
+	v->word_end = m->word_end;
 	if (!tok_vocab_table_make(v, TOK_TABLE_AT_START, m->n_tokens) ||
 		!tok_vocab_table_make(v, TOK_TABLE_BEHIND, m->n_tokens) ||
 		!tok_vocab_table_make(v, TOK_TABLE_TEXT, m->n_bytes + 4 * (size_t)m->n_tokens))

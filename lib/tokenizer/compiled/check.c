@@ -186,6 +186,8 @@ numbers_fit(const struct tok_vocab *v)
 {
 	const bool metaspace = v->metaspace.stage != TOK_METASPACE_OFF;
 
+	if (v->word_end > TOK_WORD_END_SPECIALS)
+		return false;
 	if (v->word_end && (v->kind != TOK_KIND_BPE || v->pretok != TOK_PRETOK_REGEX ||
 				   v->longest.node != NULL))
 		return false;

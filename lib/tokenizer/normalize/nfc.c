@@ -137,17 +137,16 @@ pass_starters(const struct tok_nfc_piece *piece)
 static void
 order_marks(struct tok_nfc *n)
 {
-	uint32_t sorted[TOK_NFC_MARKS_MAX];
-	uint16_t at[TOK_NFC_CCC + 2] = {0};
-	uint32_t i;
+	uint32_t few[TOK_NFC_MARKS_MAX], at[TOK_NFC_CCC + 2] = {0}, i;
+	uint32_t *held = n->held, *sorted = n->more == NULL ? few : n->more + n->room;
 
 	for (i = 1; i < n->n; i++)
-		at[(n->held[i] >> TOK_NFC_CP_BITS) + 1]++;
+		at[(held[i] >> TOK_NFC_CP_BITS) + 1]++;
 	for (i = 1; i <= TOK_NFC_CCC; i++)
-		at[i] = (uint16_t)(at[i] + at[i - 1]);
+		at[i] += at[i - 1];
 	for (i = 1; i < n->n; i++)
-		sorted[at[n->held[i] >> TOK_NFC_CP_BITS]++] = n->held[i];
-	memcpy(n->held + 1, sorted, (n->n - 1) * sizeof(*sorted));
+		sorted[at[held[i] >> TOK_NFC_CP_BITS]++] = held[i];
+	memcpy(held + 1, sorted, (n->n - 1) * sizeof(*sorted));
 	n->unordered = false;
 }
 
@@ -209,7 +208,7 @@ absorb(struct tok_nfc *n, uint32_t starter)
  * its decomposition compose with the first. The exceptions are a few Tibetan letters with two
  * starters that never compose: the second is stored among the marks, with a class below theirs.
  */
-static bool
+static void
 take(struct tok_nfc *n, const uint32_t *part, uint32_t n_parts)
 {
 	for (uint32_t i = 0; i < n_parts; i++) {
@@ -217,13 +216,17 @@ take(struct tok_nfc *n, const uint32_t *part, uint32_t n_parts)
 			continue;
 		if (part[i] >> TOK_NFC_CP_BITS != 0 && n->n == 0)
 			n->held[n->n++] = NO_STARTER;
-		if (n->n > TOK_NFC_MARKS_MAX)
-			return false;
 		if (n->n > 1 && n->held[n->n - 1] >> TOK_NFC_CP_BITS > part[i] >> TOK_NFC_CP_BITS)
 			n->unordered = true;
 		n->held[n->n++] = part[i];
 	}
-	return true;
+}
+
+/* Is there room for n_parts more? For the first ones there is. */
+static inline bool
+has_room(struct tok_nfc *n, uint32_t n_parts)
+{
+	return n->n + n_parts <= n->room || (n->grow != NULL && n->grow(n));
 }
 
 /* Can later text change the held characters, of which this is the last? */
@@ -253,7 +256,9 @@ hold(struct tok_nfc *n, struct tok_nfc_piece *piece, struct tok_nfc_span *span)
 			settle(n);
 			if (n->decompose || !(props & TOK_NFC_CHECK) || !absorb(n, part[0]))
 				return let_go(n, span);
-		} else if (!take(n, part, n_parts)) {
+		} else if (has_room(n, n_parts)) {
+			take(n, part, n_parts);
+		} else {
 			return TOK_NFC_FULL;
 		}
 		n->n_in += len;
@@ -271,6 +276,7 @@ hold(struct tok_nfc *n, struct tok_nfc_piece *piece, struct tok_nfc_span *span)
 enum tok_nfc_result
 tok_nfc_next(struct tok_nfc *n, struct tok_nfc_piece *piece, struct tok_nfc_span *span)
 {
+	n->held = n->more == NULL ? n->own : n->more;
 	if (n->n == 0) {
 		span->p = piece->p;
 		piece->p = n->decompose ? pass_starters(piece) : pass(piece);

@@ -19,7 +19,17 @@ tok_nfc_init(struct tok_nfc *n, bool decompose)
 	n->decompose = decompose;
 	n->n = n->n_in = 0;
 	n->unordered = false;
+	n->room = 1 + TOK_NFC_MARKS_MAX;
+	n->more = NULL;
+	n->grow = NULL;
 }
+
+/*
+ * Between tok_nfc_init and tok_nfc_close there is no limit of marks: memory is allocated for more
+ * than TOK_NFC_MARKS_MAX. Not for the hot path.
+ */
+void tok_nfc_open_whole(struct tok_nfc *n);
+void tok_nfc_close_whole(struct tok_nfc *n);
 
 /* A piece of text: whole characters. */
 struct tok_nfc_piece {
@@ -35,7 +45,7 @@ struct tok_nfc_span {
 enum tok_nfc_result {
 	TOK_NFC_DONE, /* the piece is consumed; there is no span */
 	TOK_NFC_SPAN, /* a span in form C, at least one character */
-	TOK_NFC_FULL, /* error: more than TOK_NFC_MARKS_MAX marks in a row */
+	TOK_NFC_FULL, /* error: more than TOK_NFC_MARKS_MAX marks in a row, or no memory for them */
 };
 
 /*

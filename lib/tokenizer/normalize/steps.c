@@ -255,6 +255,36 @@ tok_strip_feed(struct tok_norm_sink k, const uint8_t *p, size_t n, bool last)
 
 /* ---- borders of words ---- */
 
+/* A state is one of these, or TOK_SIDE_WHITE: a word may begin. */
+#define IN_SYMBOLS 1   /* and symbols go on */
+#define BEHIND 2       /* a special token: a word begins */
+#define IN_SPECIAL 128 /* and its number << 4, and how many characters of it came */
+
+bool
+tok_border_special(const struct tok_vocab *v, uint8_t *state, uint32_t cp)
+{
+	static const char text[2][16] = {"<|endoftext|>", "<|startoftext|>"};
+	const uint8_t was = *state;
+	bool begins = was == TOK_SIDE_WHITE || was == BEHIND;
+
+	if (was & IN_SPECIAL) {
+		const uint8_t n = was & 15, which = (was >> 4 & 1) | (n == 2 && cp == 's');
+
+		if (cp == (uint8_t)text[which][n]) {
+			*state = text[which][n + 1] == '\0'
+					 ? BEHIND
+					 : (uint8_t)(IN_SPECIAL | which << 4 | (n + 1));
+			return false;
+		}
+		begins = text[which][n - 1] >= 'a' && text[which][n - 1] <= 'z';
+	}
+	if (begins && cp == '<')
+		*state = IN_SPECIAL | 1;
+	else
+		*state = tok_cat_of(v, cp) <= TOK_CAT_SYMBOL ? IN_SYMBOLS : TOK_SIDE_WHITE;
+	return was == BEHIND;
+}
+
 enum tok_error_code
 tok_border_feed(struct tok_norm_sink k, const uint8_t *p, size_t n, bool last)
 {
@@ -266,15 +296,12 @@ tok_border_feed(struct tok_norm_sink k, const uint8_t *p, size_t n, bool last)
 	o.n = 0;
 	while (p < end) {
 		const uint32_t len = tok_utf8_length(*p);
-		const enum tok_side side = tok_side_of(tok_utf8_decode(p, len));
 
-		if (side + k.s->norm.side == TOK_SIDE_WORD + TOK_SIDE_OTHER &&
-			side != TOK_SIDE_WHITE && k.s->norm.side != TOK_SIDE_WHITE) {
+		if (tok_border_before(k.s->vocab, &k.s->norm.side, tok_utf8_decode(p, len))) {
 			put(&o, from, (size_t)(p - from));
 			put(&o, (const uint8_t *)" ", 1);
 			from = p;
 		}
-		k.s->norm.side = (uint8_t)side;
 		p += len;
 	}
 	if (last)

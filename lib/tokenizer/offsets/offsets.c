@@ -22,14 +22,35 @@ next_stage(struct tok_offsets *o, const struct tok_stage *const *next, struct to
 
 /* ---- normalizers ---- */
 
+/* Has the text more marks in a row than a source holds, which may be copied? */
+static bool
+has_many_marks(struct tok_nfc_piece piece)
+{
+	enum tok_nfc_result r = TOK_NFC_SPAN;
+	struct tok_nfc_span span;
+	struct tok_nfc nfc;
+
+	tok_nfc_init(&nfc, false);
+	while (r == TOK_NFC_SPAN)
+		r = tok_nfc_next(&nfc, &piece, &span);
+	return r == TOK_NFC_FULL;
+}
+
 bool
 tok_offsets_nfc(
 	struct tok_offsets *o, const struct tok_stage *const *next, struct tok_source *source)
 {
+	bool ok;
+
 	if (o->vocab->norm.n > 1)
 		return tok_offsets_steps(o, next, source);
 	tok_source_nfc(source);
-	return next_stage(o, next, source);
+	if (!has_many_marks(source->piece))
+		return next_stage(o, next, source);
+	tok_nfc_open_whole(&source->nfc);
+	ok = tok_offsets_again(o, next, source);
+	tok_nfc_close_whole(&source->nfc);
+	return ok;
 }
 
 bool

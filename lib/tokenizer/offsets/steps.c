@@ -127,12 +127,13 @@ make_form(bool decompose, const struct made *m, struct made *to)
 	struct tok_nfc nfc;
 
 	tok_nfc_init(&nfc, decompose);
+	tok_nfc_open_whole(&nfc);
 	for (;;) {
 		size_t at = (size_t)(piece.p - m->text), end;
 
 		r = tok_nfc_next(&nfc, &piece, &span);
 		if (r != TOK_NFC_SPAN)
-			return r == TOK_NFC_DONE;
+			break;
 		end = (size_t)(piece.p - m->text);
 		if (span.n == end - at && memcmp(span.p, m->text + at, span.n) == 0) {
 			while (at < end)
@@ -141,6 +142,8 @@ make_form(bool decompose, const struct made *m, struct made *to)
 			put_form(to, m, at, end, span);
 		}
 	}
+	tok_nfc_close_whole(&nfc);
+	return r == TOK_NFC_DONE;
 }
 
 static bool
@@ -219,19 +222,16 @@ make_step(const struct tok_norm *norm, struct tok_norm_step step, const struct m
 	return make_stripped(step.arg, m, to);
 }
 
-/* Blanks between words and what is neither that nor white space. */
+/* Blanks at borders between words. */
 static bool
-make_borders(const struct made *m, struct made *to)
+make_borders(const struct tok_vocab *v, const struct made *m, struct made *to)
 {
 	static const uint8_t blank = ' ';
-	enum tok_side before = TOK_SIDE_WHITE;
+	uint8_t state = TOK_SIDE_WHITE;
 
 	for (size_t at = 0; at < m->n; at = put_same(to, m, at)) {
-		const enum tok_side side = tok_side_of(char_at(m, at));
-
-		if (side != before && side != TOK_SIDE_WHITE && before != TOK_SIDE_WHITE)
+		if (tok_border_before(v, &state, char_at(m, at)))
 			put(to, &blank, 1, m->from[at]);
-		before = side;
 	}
 	return true;
 }
@@ -298,7 +298,7 @@ tok_offsets_border(
 	bool ok;
 
 	take_source(source, &made);
-	ok = make_borders(&made, &to) && !made.full;
+	ok = make_borders(o->vocab, &made, &to) && !made.full;
 	drop(&made);
 	if (!ok)
 		drop(&to);
@@ -310,7 +310,14 @@ tok_offsets_again(
 	struct tok_offsets *o, const struct tok_stage *const *next, struct tok_source *source)
 {
 	struct made made = {0};
+	struct tok_range from;
 
-	take_source(source, &made);
+	while (source->left > 0 && tok_source_fill(source)) {
+		const uint8_t byte = *source->span.p;
+
+		tok_source_take(source, 1, &from);
+		put(&made, &byte, 1, from);
+		source->left--;
+	}
 	return pass(o, next, source->first, &made);
 }

@@ -30,6 +30,8 @@ tok_encode_whole(struct tok_stream *s, const uint8_t *p, size_t n, bool last, ui
 		have += tok_pretok_scan(&scan, b.start + have);
 		if (have == 0 || (scan.at < n && have + TOK_SCAN_BLOCK <= TOK_BLOCK))
 			continue;
+		if (last && scan.at == n)
+			break;
 		if (!encode_block(s, &b, have - 1, p, p + n, ids))
 			return TOK_NO_BORDER;	/* the ids before it are valid */
 		b.start[0] = b.start[have - 1]; /* the next block has its end */
@@ -39,6 +41,6 @@ tok_encode_whole(struct tok_stream *s, const uint8_t *p, size_t n, bool last, ui
 		return n;
 	if (!last)
 		return b.start[0];
-	b.start[1] = n;
-	return encode_block(s, &b, 1, p, p + n, ids) ? n : TOK_NO_BORDER;
+	b.start[have] = n;
+	return encode_block(s, &b, have, p, p + n, ids) ? n : TOK_NO_BORDER;
 }

@@ -45,6 +45,15 @@ enum tok_behavior {
 	TOK_SPLIT_REMOVED_GAPS = 5,  /* gaps are */
 };
 
+/* BPE whose tokens end words with a mark. */
+enum tok_word_end {
+	TOK_WORD_END_NONE = 0,
+	TOK_WORD_END_MARK = 1,
+	/* also, as CLIP has it since transformers 5: where a word begins, "<|startoftext|>" and
+	   "<|endoftext|>" end where they end, whatever follows */
+	TOK_WORD_END_SPECIALS = 2,
+};
+
 struct tok_pretok_split {
 	const char *regex;
 	enum tok_behavior behavior;

@@ -19,6 +19,7 @@
     content.py      messages, as chat templates take them
     derender.py     /v1/completions/derender, /v1/chat/completions/derender
     window.py       ids to text in pieces, with nothing kept between them
+    deadline.py     a limit of the time that a template takes
     llmd/           llm-d's gRPC service, beside the HTTP server
 
 An endpoint is a function of the models and the request's body, which returns the answer's body, or

@@ -10,7 +10,7 @@ import logging
 import os
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sized
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -22,21 +22,28 @@ from .. import __version__
 from . import metrics, tei
 from .derender import derender_chat, derender_completion
 from .embed import Embeddings
-from .errors import Refused, as_tei, bad_request
+from .errors import Refused, as_tei, bad_request, busy
 from .models import Models
 from .render import messages_render, render_chat, render_completion, request_name, responses_render
-from .tokenize import detokenize, tokenize, tokenize_by_appliances
+from .tokenize import detokenize, tokenize
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
-Work = Callable[[Models, bytes], bytes]
-Later = Callable[[Models, bytes], bytes | Awaitable[bytes]]
+Made = bytes | Awaitable[bytes]
+Work = Callable[[Models, bytes], Made]
 
 THREAD_BYTES = 32 << 10  # a longer body is worked on in a thread: others do not wait for it
 BODIES = 16  # of the longest kind: memory of all that are in progress
 BODY_S = 30.0  # a client has to send its body
+BY_APPLIANCES = (
+    "/detokenize",
+    "/tokenize",
+    "/v1/chat/completions/derender",
+    "/v1/completions/derender",
+)
+BY_TEMPLATE = ("/tokenize", "/v1/chat/completions/render")  # of the request, where that is allowed
 REQUEST_ID = re.compile(rb"[!-~]{1,128}")  # a client's own, as it may stand in a log
 JSON = b"application/json"
 HUNG_UP = 499  # in metrics and log, as nginx has it
@@ -46,7 +53,7 @@ log = logging.getLogger("tokd-gateway")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """body: bytes of a request. requests: in progress at once, more are refused."""
+    """body: bytes of a request. requests: in progress at once, by HTTP and gRPC together."""
 
     body: int = 16 << 20
     requests: int = 1024
@@ -87,14 +94,6 @@ def _models(models: Models, started: int) -> bytes:
     return msgspec.json.encode({"object": "list", "data": cards})
 
 
-def _busy(why: str) -> Refused:
-    return Refused(
-        HTTPStatus.SERVICE_UNAVAILABLE,
-        f"{why}: send it again",
-        headers=((b"retry-after", b"1"),),
-    )
-
-
 def too_slow() -> Refused:
     return Refused(HTTPStatus.REQUEST_TIMEOUT, f"the request has not arrived within {BODY_S:g} s")
 
@@ -113,24 +112,27 @@ class App:
         self.limits = limits or Limits()
         self.keys = tuple(key.encode() for key in keys)
         self.log_requests = log_requests
-        self.in_progress = 0
+        self.in_progress = 0  # by HTTP
+        self.by_grpc: Sized = ()  # likewise
         self.bytes_held = 0  # of bodies in progress
         # A thread more than there are CPUs would be no faster, and has caches of its own.
         self._threads = ThreadPoolExecutor(len(os.sched_getaffinity(0)))
-        self.metrics = metrics.Metrics(models, lambda: self.in_progress)
+        self.metrics = metrics.Metrics(models, self.requests)
         self._start = os.urandom(8).hex().encode()
         self._numbers = itertools.count()
         listed = _models(models, int(time.time()))
         version = msgspec.json.encode({"version": __version__})
-        self.fixed: dict[str, bytes] = {
-            "/health": b"",
-            "/info": tei.info(models, self.limits.requests),
-            "/metrics": b"",  # made when it is asked for
-            "/ping": b"",
-            "/ready": b"",
-            "/v1/models": listed,
-            "/version": version,
+        self.embeddings = Embeddings(models)
+        self.fixed: dict[str, Callable[[], Made]] = {
+            "/health": bytes,
+            "/info": lambda: tei.info(models, self.embeddings.embedders, self.limits.requests),
+            "/metrics": self.metrics.page,
+            "/ping": bytes,
+            "/ready": self._ready,
+            "/v1/models": lambda: listed,
+            "/version": lambda: version,
         }
+        # What `work` gives is there at once; `later` may give what is to be waited for.
         self.work: dict[str, Work] = {
             "/decode": tei.decode,
             "/detokenize": detokenize,
@@ -142,12 +144,21 @@ class App:
             "/v1/messages/render": messages_render,
             "/v1/responses/render": responses_render,
         }
-        self.embeddings = Embeddings(models)
-        self.later: dict[str, Later] = dict(self.embeddings.work)
-        if any(model.appliances is not None for model in models.by_name.values()):
-            del self.work["/tokenize"]
-            self.later["/tokenize"] = tokenize_by_appliances
+        self.later: dict[str, Work] = dict(self.embeddings.work)
+        self.in_threads = BY_TEMPLATE if models.trust_request_chat_template else ()
+        remote = any(model.appliances is not None for model in models.by_name.values())
+        for path in {*self.in_threads, *(BY_APPLIANCES if remote else ())}:
+            self.later[path] = self.work.pop(path)
+        self.paths = {*self.work, *self.later, *self.fixed}  # in metrics; others are "other"
         self.tei = frozenset(("/decode", "/embed", "/info", "/"))
+
+    async def _ready(self) -> bytes:
+        await self.models.check()
+        return b""
+
+    def requests(self) -> int:
+        """In progress."""
+        return self.in_progress + len(self.by_grpc)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -157,13 +168,9 @@ class App:
             work = self._admitted(request)
             if work is not None:
                 body = await self._worked(request, work, receive)
-            elif request.path == "/ready":
-                await self.models.check()
-                body = b""
-            elif request.path == "/metrics":
-                body = self.metrics.page()
             else:
-                body = self.fixed[request.path]
+                made = self.fixed[request.path]()
+                body = made if isinstance(made, bytes) else await made
         except _HungUp:
             self.hung_up(request)
             return
@@ -182,7 +189,7 @@ class App:
             name = b"%b%016x" % (self._start, next(self._numbers))
         return Request(name, method, path, headers, time.perf_counter())
 
-    def _admitted(self, request: Request) -> Work | Later | None:
+    def _admitted(self, request: Request) -> Work | None:
         """What its body is given to; None: the path is fixed. Refused: neither."""
         path, method = request.path, request.method
         work = self.work.get(path) or self.later.get(path)
@@ -204,9 +211,13 @@ class App:
             raise bad_request("Unsupported Media Type: Only 'application/json' is allowed")
         return work
 
-    async def _worked(self, request: Request, work: Work | Later, receive: Receive) -> bytes:
-        if self.in_progress >= self.limits.requests:
-            raise _busy(f"{self.in_progress} requests are in progress")
+    def check_busy(self, others: int) -> None:
+        """Refused: `others` requests are too many in progress to take one more."""
+        if others >= self.limits.requests:
+            raise busy(f"{others} requests are in progress")
+
+    async def _worked(self, request: Request, work: Work, receive: Receive) -> bytes:
+        self.check_busy(self.requests())
         self.in_progress += 1
         try:
             try:
@@ -214,18 +225,17 @@ class App:
                     body = await self._body(request, receive)
             except TimeoutError:
                 raise too_slow() from None
-            made: bytes | Awaitable[bytes]
-            if len(body) > THREAD_BYTES:
+            if len(body) > THREAD_BYTES or request.path in self.in_threads:
                 loop = asyncio.get_running_loop()
                 made = await loop.run_in_executor(self._threads, self._made, request, work, body)
             else:
                 made = self._made(request, work, body)
-            return made if isinstance(made, bytes) else await made
+            return made if isinstance(made, bytes) else await _wanted(made, receive)
         finally:
             self.in_progress -= 1
             self.bytes_held -= request.arrived
 
-    def _made(self, request: Request, work: Work | Later, body: bytes) -> bytes | Awaitable[bytes]:
+    def _made(self, request: Request, work: Work, body: bytes) -> Made:
         given = request.headers.get(b"x-request-id") == request.name
         request_name.set(request.name.decode() if given else None)
         return work(self.models, body)
@@ -245,7 +255,7 @@ class App:
             self.bytes_held += len(part)
             self._check_size(request.arrived)
             if self.bytes_held > self.limits.body * BODIES:
-                raise _busy(f"bodies of {self.bytes_held} bytes are in progress")
+                raise busy(f"bodies of {self.bytes_held} bytes are in progress")
             more = message.get("more_body", False)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
@@ -279,6 +289,8 @@ class App:
 
     def refused(self, request: Request, error: Exception) -> Answer:
         """The answer for an exception of the others."""
+        if isinstance(error, (OverflowError, RecursionError)):
+            error = bad_request(f"a number is too large, or the nesting too deep: {error}")
         if not isinstance(error, Refused):
             log.error("request %s: %s", request.name.decode(), request.path, exc_info=error)
             error = Refused(HTTPStatus.INTERNAL_SERVER_ERROR, "an error of the gateway: its log")
@@ -294,7 +306,7 @@ class App:
         more: tuple[tuple[bytes, bytes], ...],
         body: bytes,
     ) -> Answer:
-        self._note(request, status, len(body))
+        self.note(request, int(status), len(body))
         headers = [
             (b"content-type", media),
             (b"content-length", b"%d" % len(body)),
@@ -304,18 +316,16 @@ class App:
         return Answer(status, headers, body)
 
     def hung_up(self, request: Request) -> None:
-        self._note(request, HUNG_UP, 0)
+        self.note(request, HUNG_UP, 0)
 
-    def _note(self, request: Request, status: int, size: int) -> None:
-        """In the metrics, and where it is asked for in the log."""
+    def note(self, request: Request, status: object, size: int) -> None:
+        """In the metrics, and where it is asked for in the log; from any thread."""
         seconds = time.perf_counter() - request.begun
-        path = request.path
-        if not any(path in paths for paths in (self.work, self.later, self.fixed)):
-            path = "other"
-        self.metrics.count(path, int(status), seconds, request.arrived, size)
+        path = request.path if request.path in self.paths else "other"
+        self.metrics.count(path, str(status), seconds, request.arrived, size)
         if self.log_requests:
             log.info(
-                "request %s: %s %s: %d, %d bytes in, %d out, %.3f ms",
+                "request %s: %s %s: %s, %d bytes in, %d out, %.3f ms",
                 request.name.decode(),
                 request.method,
                 path,
@@ -328,3 +338,16 @@ class App:
 
 class _HungUp(Exception):
     """The client does not wait for an answer."""
+
+
+async def _wanted(made: Awaitable[bytes], receive: Receive) -> bytes:
+    """_HungUp: the client is gone, and what has not begun for it does not."""
+    work, gone = asyncio.ensure_future(made), asyncio.ensure_future(receive())
+    try:
+        await asyncio.wait((work, gone), return_when=asyncio.FIRST_COMPLETED)
+        if not work.done():
+            raise _HungUp
+        return work.result()
+    finally:
+        work.cancel()
+        gone.cancel()

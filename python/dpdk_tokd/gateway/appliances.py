@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Appliances behind the gateway: plain prompts are tokenized there."""
+"""Appliances behind the gateway: plain prompts are tokenized there, and ids decoded."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import asyncio
 import contextlib
 import logging
 import re
+from collections.abc import Awaitable
 from http import HTTPStatus
+from typing import TypeVar
 
 import numpy as np
 
@@ -16,12 +18,15 @@ from ..client.aio import REQUESTS_MAX, AsyncClient
 from ..tokenizer import Tokenizer
 from ..tokenizer.batch import Uint32Ids
 from ..wire import Reason
-from .errors import Refused
+from .errors import Refused, busy
 from .models import Models
 
 CHECK_S = 1.0  # without an answer: none is there
 BUSY = (Reason.BUSY, Reason.SHARE)
-LIMITS = (Reason.CARRY, Reason.TEXT_TOO_LONG)  # of an appliance: this process has others
+# This process, which has other limits, does it instead. An old appliance says LENGTH to all ids.
+BEYOND = (Reason.CARRY, Reason.TEXT_TOO_LONG, Reason.LENGTH)
+
+Given = TypeVar("Given")
 
 log = logging.getLogger("tokd-gateway")
 
@@ -51,7 +56,7 @@ def check(host: str, name: str, tokenizer: Tokenizer) -> None:
 
 
 class Appliances:
-    """Tokenizes a model's prompts.
+    """Tokenizes a model's prompts, and decodes ids.
 
     The template, and a prompt that spells an added token, are left to the tokenizer in this
     process: to an appliance all is text.
@@ -76,15 +81,29 @@ class Appliances:
 
     async def encode(self, prompt: str, *, add_special_tokens: bool) -> Uint32Ids:
         """Ids of a prompt that it takes, as by Tokenizer.encode; Refused: no appliance has them."""
+        ids = await self._asked(self._client.tokenize(prompt))
+        if ids is None:
+            ids = await asyncio.to_thread(self._tokenizer.encode, prompt, add_special_tokens=False)
+        return np.concatenate((self._before, ids, self._after)) if add_special_tokens else ids
+
+    async def decode(self, ids: list[int]) -> str | None:
+        """Text of ids, as by Tokenizer.decode; None: they are beyond what an appliance takes.
+        Refused: none answers."""
+        return await self._asked(self._joined(ids))
+
+    async def _joined(self, ids: list[int]) -> str:
+        return "".join([text async for text in self._client.detokenize_stream(ids)])
+
+    async def _asked(self, answer: Awaitable[Given]) -> Given | None:
+        """None: the request is beyond what an appliance takes."""
         try:
-            ids = await self._client.tokenize(prompt)
+            return await answer
         except OSError as error:
             raise _unavailable(error) from None
         except TokdError as error:
-            if error.reason not in LIMITS:
-                raise _unavailable(error) from None
-            ids = await asyncio.to_thread(self._tokenizer.encode, prompt, add_special_tokens=False)
-        return np.concatenate((self._before, ids, self._after)) if add_special_tokens else ids
+            if error.reason in BEYOND:
+                return None
+            raise _unavailable(error) from None
 
     async def check(self) -> None:
         """Refused: none answers. BUSY is an answer."""
@@ -100,12 +119,9 @@ class Appliances:
 
 def _unavailable(why: object) -> Refused:
     log.warning("appliances: %s", why)
-    busy = isinstance(why, TokdError) and why.reason in BUSY
-    return Refused(
-        HTTPStatus.TOO_MANY_REQUESTS if busy else HTTPStatus.SERVICE_UNAVAILABLE,
-        "the appliances are busy: send it again" if busy else "no appliance answers: send it again",
-        headers=((b"retry-after", b"1"),),
-    )
+    if isinstance(why, TokdError) and why.reason in BUSY:
+        return busy("the appliances are busy", HTTPStatus.TOO_MANY_REQUESTS)
+    return busy("no appliance answers")
 
 
 def attach(models: Models, hosts: str, in_flight: int) -> None:

@@ -56,7 +56,7 @@ class Batches:
     async def vectors(self, rows: Sequence[Ids]) -> Vectors:
         """Of each text one. Full: WAITING_TOKENS are waiting; and errors of `run`."""
         if self.waiting >= WAITING_TOKENS:
-            raise Full(f"{self.waiting} tokens wait: send it again later")
+            raise Full(f"{self.waiting} tokens wait")
         request = _Request(rows, asyncio.get_running_loop().create_future())
         self._requests.append(request)
         self.waiting += sum(map(len, rows))

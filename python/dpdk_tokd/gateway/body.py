@@ -21,7 +21,5 @@ def read(body: bytes, shape: type[Shape]) -> Shape:
         missing = "required field `"
         field = path.rstrip("`") if at else message.partition(missing)[2].rstrip("`")
         raise bad_request(str(error), field or None) from None
-    except RecursionError:
-        raise bad_request("the body is nested too deeply") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise bad_request(f"the body is not JSON: {error}") from None

@@ -86,8 +86,8 @@ def parser() -> argparse.ArgumentParser:
     add(
         "--appliance",
         metavar="HOST[:PORT],...",
-        help="tokenize plain prompts there: appliances (dpdk-tokd) with the vocabularies of all "
-        "models, separated by commas",
+        help="tokenize plain prompts and decode ids there: appliances (dpdk-tokd) with the "
+        "vocabularies of all models, separated by commas",
     )
     add(
         "--grpc",
@@ -133,7 +133,7 @@ def parser() -> argparse.ArgumentParser:
         type=_positive,
         default=Limits().requests,
         metavar="N",
-        help="in progress at once; more get 503 (default %(default)s)",
+        help="in progress at once, by HTTP and gRPC together; more get 503 (default %(default)s)",
     )
     add(
         "--api-key",

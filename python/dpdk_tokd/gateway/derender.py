@@ -7,19 +7,22 @@ Nothing is kept between chunks: a client carries `stream_state`, to whichever se
 
 from __future__ import annotations
 
+import asyncio
 import time
 import uuid
-from typing import Annotated, Any, Literal
+from collections.abc import Awaitable, Sequence
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from .appliances import Appliances
 from .body import read
 from .errors import bad_request, unacceptable
 from .models import Model, Models
 from .render import ChatRequest, CompletionRequest, check_tools
 from .sampling import SEQUENCES_MAX, Count
-from .window import UNFINISHED, Window, after_prompt
+from .window import UNFINISHED, Said, Window, after_prompt, fits
 
 TOP_MAX = 20  # candidates of a position
 CONTEXT = 4  # ids before one that is part of a character
@@ -142,32 +145,37 @@ class CompletionChunk(Struct, kw_only=True):
     completion_request: CompletionRequest | None = None
 
 
-def _check_bounds(model: Model, answers: list[Generated]) -> None:
+def _check_choices(model: Model, choices: Sequence[StreamChoice]) -> None:
     """Limits before work."""
+    most = model.max_model_len
+    if len(choices) > SEQUENCES_MAX:
+        raise unacceptable(
+            f"choices count ({len(choices)}) exceeds server maximum ({SEQUENCES_MAX})."
+        )
+    for choice in choices:
+        content = choice.logprobs.content if choice.logprobs else None
+        for name, items in (("token_ids", choice.token_ids), ("logprobs.content", content)):
+            if items and len(items) > most:
+                raise unacceptable(
+                    f"{name} length ({len(items)}) in choice {choice.index} exceeds "
+                    f"max_model_len ({most})."
+                )
+        for position in content or ():
+            if len(position.top_logprobs) > TOP_MAX:
+                raise unacceptable(
+                    f"top_logprobs count ({len(position.top_logprobs)}) in choice "
+                    f"{choice.index} exceeds max_logprobs ({TOP_MAX})."
+                )
+
+
+def _check_answers(model: Model, answers: list[Generated]) -> None:
     most = model.max_model_len
     if len(answers) > SEQUENCES_MAX:
         raise unacceptable(
             f"generate_responses count ({len(answers)}) exceeds server maximum ({SEQUENCES_MAX})."
         )
     for answer in answers:
-        if len(answer.choices) > SEQUENCES_MAX:
-            raise unacceptable(
-                f"choices count ({len(answer.choices)}) exceeds server maximum ({SEQUENCES_MAX})."
-            )
-        for choice in answer.choices:
-            content = choice.logprobs.content if choice.logprobs else None
-            for name, items in (("token_ids", choice.token_ids), ("logprobs.content", content)):
-                if items and len(items) > most:
-                    raise unacceptable(
-                        f"{name} length ({len(items)}) in choice {choice.index} exceeds "
-                        f"max_model_len ({most})."
-                    )
-            for position in content or ():
-                if len(position.top_logprobs) > TOP_MAX:
-                    raise unacceptable(
-                        f"top_logprobs count ({len(position.top_logprobs)}) in choice "
-                        f"{choice.index} exceeds max_logprobs ({TOP_MAX})."
-                    )
+        _check_choices(model, answer.choices)
         if answer.prompt_logprobs and len(answer.prompt_logprobs) > most:
             raise unacceptable(
                 f"prompt_logprobs length ({len(answer.prompt_logprobs)}) exceeds max_model_len "
@@ -276,6 +284,18 @@ def _completion_logprobs(
 
 # ---- answers ----
 
+# A field that is to be filled in.
+Text: TypeAlias = tuple[dict[str, Any], str, Said]
+Whole: TypeAlias = tuple[Model, dict[str, Any], list[Text]]
+
+
+def _counted(models: Models, model: Model, texts: list[Text]) -> int:
+    """Tokens; not too many."""
+    tokens = sum(len(said.ids) for _, _, said in texts)
+    models.check_tokens(tokens, "token_ids")
+    model.count(tokens)
+    return tokens
+
 
 def _usage(prompt: int, completion: int) -> dict[str, Any]:
     return {
@@ -304,33 +324,34 @@ def _answer(kind: str, name: str | UnsetType, model: Model, **more: Any) -> dict
     }
 
 
-def _whole_chat(models: Models, body: bytes) -> dict[str, Any]:
+def _whole_chat(models: Models, body: bytes) -> Whole:
     asked = read(body, ChatWhole)
     model = models.named(asked.model)
     answer, request = asked.generate_response, asked.chat_request
-    _check_bounds(model, [answer])
+    _check_answers(model, [answer])
     _check_prompt(model, asked.prompt_token_ids)
     if request is not None:
         check_tools(request)
     prompt = asked.prompt_token_ids
     prompt = answer.prompt_token_ids if prompt is None else prompt
-    choices, total = [], 0
+    choices: list[dict[str, Any]] = []
+    texts: list[Text] = []
     for choice in answer.choices:
         ids = _ids_of(choice)
-        total += len(ids)
-        window = after_prompt(model, prompt, _skips(request))
+        message = {
+            "role": "assistant",
+            "content": None,
+            "refusal": None,
+            "annotations": None,
+            "audio": None,
+            "function_call": None,
+            "reasoning": None,
+        }
+        texts.append((message, "content", Said(model, prompt, ids, _skips(request))))
         choices.append(
             {
                 "index": choice.index,
-                "message": {
-                    "role": "assistant",
-                    "content": window.feed(model, ids, _skips(request)),
-                    "refusal": None,
-                    "annotations": None,
-                    "audio": None,
-                    "function_call": None,
-                    "reasoning": None,
-                },
+                "message": message,
                 "logprobs": _chat_logprobs(model, choice.logprobs, []),
                 "finish_reason": choice.finish_reason,
                 "stop_reason": choice.stop_reason,
@@ -338,14 +359,14 @@ def _whole_chat(models: Models, body: bytes) -> dict[str, Any]:
                 "routed_experts": None,
             }
         )
-    return _answer(
+    made = _answer(
         "chat.completion",
         answer.request_id,
         model,
         choices=choices,
         service_tier=None,
         system_fingerprint=None,
-        usage=_usage(asked.prompt_tokens or 0, total),
+        usage=_usage(asked.prompt_tokens or 0, _counted(models, model, texts)),
         prompt_logprobs=answer.prompt_logprobs,
         prompt_token_ids=None,
         prompt_text=None,
@@ -353,9 +374,10 @@ def _whole_chat(models: Models, body: bytes) -> dict[str, Any]:
         ec_transfer_params=None,
         metrics=_metrics(answer.metrics),
     )
+    return model, made, texts
 
 
-def _whole_completion(models: Models, body: bytes) -> dict[str, Any]:
+def _whole_completion(models: Models, body: bytes) -> Whole:
     asked = read(body, CompletionWhole)
     answers, n = asked.generate_responses, len(asked.generate_responses)
     for name in ("prompt_tokens", "prompt_token_ids"):
@@ -367,22 +389,21 @@ def _whole_completion(models: Models, body: bytes) -> dict[str, Any]:
     model = models.named(asked.model)
     if not answers:
         raise unacceptable("generate_responses must not be empty")
-    _check_bounds(model, answers)
+    _check_answers(model, answers)
     prompts = asked.prompt_token_ids or [None] * n
     for prompt in prompts:
         _check_prompt(model, prompt)
     skips = _skips(asked.completion_request)
     choices: list[dict[str, Any]] = []
-    total = 0
+    texts: list[Text] = []
     for answer, prompt in zip(answers, prompts, strict=True):
         prompt = answer.prompt_token_ids if prompt is None else prompt
         for choice in answer.choices:
             ids = _ids_of(choice, f" in response {answer.request_id}")
-            total += len(ids)
             choices.append(
                 {
                     "index": len(choices),
-                    "text": after_prompt(model, prompt, skips).feed(model, ids, skips),
+                    "text": None,
                     "logprobs": _completion_logprobs(model, choice.logprobs, [], 0),
                     "finish_reason": choice.finish_reason,
                     "stop_reason": choice.stop_reason,
@@ -392,20 +413,45 @@ def _whole_completion(models: Models, body: bytes) -> dict[str, Any]:
                     "routed_experts": None,
                 }
             )
+            texts.append((choices[-1], "text", Said(model, prompt, ids, skips)))
     transfer = answers[0].kv_transfer_params
     same = all(answer.kv_transfer_params == transfer for answer in answers)
-    return _answer(
+    made = _answer(
         "text_completion",
         answers[0].request_id,
         model,
         choices=choices,
         service_tier=None,
         system_fingerprint=None,
-        usage=_usage(sum(asked.prompt_tokens or ()), total),
+        usage=_usage(sum(asked.prompt_tokens or ()), _counted(models, model, texts)),
         kv_transfer_params=transfer if same else None,
         ec_transfer_params=None,
         metrics=_metrics(answers[0].metrics) if n == 1 else None,
     )
+    return model, made, texts
+
+
+async def _text(appliances: Appliances, said: Said) -> str:
+    ids = said.joined()
+    text = await appliances.decode(ids) if ids else None
+    return text if fits(text) else await asyncio.to_thread(said.by_window)
+
+
+async def _by_appliances(
+    appliances: Appliances, answer: dict[str, Any], texts: list[Text]
+) -> bytes:
+    found = await asyncio.gather(*(_text(appliances, said) for _, _, said in texts))
+    for (into, field, _), text in zip(texts, found, strict=True):
+        into[field] = text
+    return msgspec.json.encode(answer)
+
+
+def _filled(model: Model, answer: dict[str, Any], texts: list[Text]) -> bytes | Awaitable[bytes]:
+    if model.appliances is not None:
+        return _by_appliances(model.appliances, answer, texts)
+    for into, field, said in texts:
+        into[field] = said.text()
+    return msgspec.json.encode(answer)
 
 
 def _resumed(
@@ -443,6 +489,7 @@ def _streamed(
     """The chunk, and what the client is to bring with the next."""
     chunk, usage = asked.generate_chunk, None
     new = [id for choice in chunk.choices for id in choice.token_ids or ()]
+    model.count(len(new))
     state.prev_tokens = window.tokens
     state.prefix_offset, state.read_offset = window.prefix, window.read
     state.logprob_context_token_ids = [*state.logprob_context_token_ids, *new][-CONTEXT:]
@@ -482,6 +529,7 @@ def _chat_chunk(models: Models, body: bytes) -> dict[str, Any]:
             f"prompt_token_ids length ({prompt}) plus output_token_ids length ({before}) plus "
             f"delta ({new}) exceeds max_model_len ({model.max_model_len})."
         )
+    _check_choices(model, chunk.choices)
     state, window = _resumed(model, asked, _skips(request))
     choices = []
     for choice in chunk.choices:
@@ -522,6 +570,7 @@ def _completion_chunk(models: Models, body: bytes) -> dict[str, Any]:
                 f"token_ids length ({len(choice.token_ids)}) exceeds max_model_len "
                 f"({model.max_model_len})."
             )
+    _check_choices(model, chunk.choices)
     state, window = _resumed(model, asked, skips)
     choices = []
     for choice in chunk.choices:
@@ -547,11 +596,13 @@ def _completion_chunk(models: Models, body: bytes) -> dict[str, Any]:
     return _streamed("text_completion", model, asked, choices, state, window, {})
 
 
-def derender_chat(models: Models, body: bytes) -> bytes:
-    answer = _chat_chunk if read(body, Stream).stream else _whole_chat
-    return msgspec.json.encode(answer(models, body))
+def derender_chat(models: Models, body: bytes) -> bytes | Awaitable[bytes]:
+    if read(body, Stream).stream:
+        return msgspec.json.encode(_chat_chunk(models, body))
+    return _filled(*_whole_chat(models, body))
 
 
-def derender_completion(models: Models, body: bytes) -> bytes:
-    answer = _completion_chunk if read(body, Stream).stream else _whole_completion
-    return msgspec.json.encode(answer(models, body))
+def derender_completion(models: Models, body: bytes) -> bytes | Awaitable[bytes]:
+    if read(body, Stream).stream:
+        return msgspec.json.encode(_completion_chunk(models, body))
+    return _filled(*_whole_completion(models, body))

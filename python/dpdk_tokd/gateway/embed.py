@@ -21,7 +21,7 @@ from ..embedder.model import Vectors, normalized
 from ..tokenizer.batch import Ids
 from .batches import Batches, Full
 from .body import read
-from .errors import Refused, TeiRefused, as_tei, bad_request
+from .errors import Refused, TeiRefused, bad_request, busy
 from .models import Model, Models
 
 # A text, ids of one, or several of either.
@@ -46,7 +46,7 @@ class EmbedRequest(Struct):
     dimensions: int | None = None
 
 
-def _listed(given: Input, field: str, most: int) -> list[str] | list[list[int]]:
+def _listed(given: Input, field: str) -> list[str] | list[list[int]]:
     """Texts, or ids of texts; none of them empty."""
     several: list[Any] = [given] if isinstance(given, str) else given
     if len({*map(type, several)}) > 1:
@@ -55,12 +55,6 @@ def _listed(given: Input, field: str, most: int) -> list[str] | list[list[int]]:
         several = [several]
     if not (several and all(several)):
         raise bad_request(f"`{field}` cannot be empty", field)
-    if len(several) > most:
-        raise Refused(
-            HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-            f"batch size {len(several)} > maximum allowed batch size {most}",
-            param=field,
-        )
     return several
 
 
@@ -131,7 +125,8 @@ class Embeddings:
         left: bool = False,
     ) -> Sequence[Ids]:
         """Ids of each text, with special tokens; ids that were given are taken as they are."""
-        several = _listed(given, field, self.models.max_batch)
+        several = _listed(given, field)
+        self.models.check_batch(len(several), field)
         most = self.embedders[model.name].max_tokens
         rows: list[Ids]
         if isinstance(several[0], str):
@@ -159,8 +154,7 @@ class Embeddings:
         try:
             return await self.batches[model.name].vectors(rows)
         except Full as full:
-            retry = ((b"retry-after", b"1"),)
-            raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, str(full), headers=retry) from None
+            raise busy(str(full)) from None
 
     def openai(self, _: Models, body: bytes) -> Awaitable[bytes]:
         """The ids are made at once, the vectors when they are waited for."""
@@ -202,13 +196,7 @@ class Embeddings:
         )
 
     def tei(self, _: Models, body: bytes) -> Awaitable[bytes]:
-        """As `openai`, in TEI's shapes."""
-        try:
-            return self._tei(*self._tei_rows(body))
-        except Refused as refused:
-            raise as_tei(refused) from None
-
-    def _tei_rows(self, body: bytes) -> tuple[EmbedRequest, Model, Sequence[Ids]]:
+        """As `openai`, for TEI's requests."""
         asked = read(body, EmbedRequest)
         model = self._model(None)
         embedder = self._embedder(model, asked.dimensions)
@@ -233,11 +221,8 @@ class Embeddings:
                 f"`inputs` must have at most {most} tokens. Given: {longest}",
                 "Validation",
             )
-        return asked, model, rows
+        return self._tei(asked, model, rows)
 
     async def _tei(self, asked: EmbedRequest, model: Model, rows: Sequence[Ids]) -> bytes:
-        try:
-            vectors = await self._vectors(model, rows)
-        except Refused as refused:
-            raise as_tei(refused) from None
+        vectors = await self._vectors(model, rows)
         return msgspec.json.encode(_shaped(vectors, asked.dimensions, asked.normalize).tolist())

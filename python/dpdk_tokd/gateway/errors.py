@@ -54,6 +54,10 @@ class TeiRefused(Refused):
         self.body = msgspec.json.encode({"error": message, "error_type": kind})
 
 
+def busy(why: str, status: HTTPStatus = HTTPStatus.SERVICE_UNAVAILABLE) -> Refused:
+    return Refused(status, f"{why}: send it again", headers=((b"retry-after", b"1"),))
+
+
 def bad_request(message: str, param: str | None = None) -> Refused:
     return Refused(HTTPStatus.BAD_REQUEST, message, param=param)
 

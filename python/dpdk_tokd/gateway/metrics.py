@@ -6,6 +6,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from threading import Lock
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import (
@@ -25,14 +26,15 @@ BOUNDS = (*(n * 10.0**e for e in range(-5, 1) for n in (1, 2, 5)), 10.0)
 
 
 class Metrics(Collector):
-    """Counts requests, in the thread of the event loop alone.
+    """Counts requests, from any thread.
 
     in_progress: how many are, now. Tokens are counted by the models.
     """
 
     def __init__(self, models: Models, in_progress: Callable[[], int]) -> None:
         self._models, self._in_progress = models, in_progress
-        self._requests: defaultdict[tuple[str, int], int] = defaultdict(int)
+        self._lock = Lock()
+        self._requests: defaultdict[tuple[str, str], int] = defaultdict(int)
         self._took: dict[str, list[int]] = {}  # by path: requests by bound, the last of none
         self._seconds: defaultdict[str, float] = defaultdict(float)
         self._bytes_in = self._bytes_out = 0
@@ -40,18 +42,20 @@ class Metrics(Collector):
         self._registry.register(self)
         ProcessCollector(registry=self._registry)
 
-    def count(self, path: str, status: int, seconds: float, bytes_in: int, bytes_out: int) -> None:
-        self._requests[path, status] += 1
-        took = self._took.get(path)
-        if took is None:
-            took = self._took[path] = [0] * (len(BOUNDS) + 1)
-        took[bisect_left(BOUNDS, seconds)] += 1
-        self._seconds[path] += seconds
-        self._bytes_in += bytes_in
-        self._bytes_out += bytes_out
+    def count(self, path: str, status: str, seconds: float, bytes_in: int, bytes_out: int) -> None:
+        with self._lock:
+            self._requests[path, status] += 1
+            took = self._took.get(path)
+            if took is None:
+                took = self._took[path] = [0] * (len(BOUNDS) + 1)
+            took[bisect_left(BOUNDS, seconds)] += 1
+            self._seconds[path] += seconds
+            self._bytes_in += bytes_in
+            self._bytes_out += bytes_out
 
     def page(self) -> bytes:
-        return generate_latest(self._registry)
+        with self._lock:
+            return generate_latest(self._registry)
 
     def collect(self) -> Iterator[Metric]:
         requests = CounterMetricFamily(
@@ -60,7 +64,7 @@ class Metrics(Collector):
             labels=["path", "status"],
         )
         for (path, status), n in self._requests.items():
-            requests.add_metric([path, str(status)], n)
+            requests.add_metric([path, status], n)
         yield requests
         seconds = HistogramMetricFamily(
             "tokd_gateway_request_seconds",

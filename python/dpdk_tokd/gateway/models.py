@@ -122,15 +122,23 @@ class Model:
         return hf
 
     @cached_property
-    def spellings(self) -> list[str | None]:
-        """Each id's token as `transformers` spells it; None: there is no such id."""
-        return [self.hf.id_to_token(i) for i in range(len(self.tokenizer))]
+    def spellings(self) -> dict[int, str]:
+        """Each id's token as `transformers` spells it."""
+        found = ((i, self.hf.id_to_token(i)) for i in range(len(self.tokenizer)))
+        return {i: token for i, token in found if token is not None}
+
+    def knows(self, ids: list[int]) -> bool:
+        """Are they all in the vocabulary?"""
+        return all(map(self.spellings.__contains__, ids))
 
     def check_ids(self, ids: list[int], field: str) -> None:
-        most = len(self.tokenizer)
-        for at, one in enumerate(ids):
-            if not 0 <= one < most:
-                raise bad_request(f"{field}[{at}]: {one}: expected 0 to {most - 1}", field)
+        if not self.knows(ids):
+            at = next(i for i, one in enumerate(ids) if one not in self.spellings)
+            raise bad_request(
+                f"{field}[{at}]: {ids[at]}: expected an id of the vocabulary, 0 to "
+                f"{len(self.tokenizer) - 1}",
+                field,
+            )
 
     def count(self, tokens: int) -> None:
         """For the metrics, from any thread."""
@@ -150,21 +158,19 @@ class Model:
 
     def prepare(self) -> None:
         """Make what the first request would wait for."""
-        self.spellings, self._skipped, self.max_token_characters  # noqa: B018
+        self.spellings, self._skipped, self.max_token_characters, self.hf.joins_bytes  # noqa: B018
+
+    def without_special(self, ids: list[int], skip_special: bool) -> list[int]:
+        return [id for id in ids if id not in self._skipped] if skip_special else ids
 
     def spelled(self, ids: list[int], skip_special: bool) -> list[str]:
         """Tokens of ids; "" for one that is not in the vocabulary."""
-        known = self.spellings
-        return [
-            (known[id] if 0 <= id < len(known) else None) or ""
-            for id in ids
-            if not (skip_special and id in self._skipped)
-        ]
+        return [self.spellings.get(id, "") for id in self.without_special(ids, skip_special)]
 
     @cached_property
     def max_token_characters(self) -> int:
         """Of the longest spelling."""
-        return max(len(spelled) for spelled in self.spellings if spelled is not None)
+        return max(map(len, self.spellings.values()))
 
     def ids_of(self, given: list[int]) -> Ids:
         if max(given, default=0) > ID_MAX:
@@ -218,6 +224,14 @@ class Models:
                 param="model",
             )
         return model
+
+    def check_batch(self, texts: int, field: str) -> None:
+        if texts > self.max_batch:
+            raise Refused(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                f"batch size {texts} > maximum allowed batch size {self.max_batch}",
+                param=field,
+            )
 
     def check_tokens(self, tokens: int, field: str) -> None:
         if tokens > self.max_tokens:

@@ -86,7 +86,7 @@ class Protocol(HttpToolsProtocol):
             and length.isdigit()
             and len(length) < 10
             and int(length) <= min(THREAD_BYTES, gateway.limits.body)
-            and gateway.in_progress < gateway.limits.requests
+            and gateway.requests() < gateway.limits.requests
             and self.parser.get_http_version() == "1.1"
             and not self.expect_100_continue
             and not self.parser.should_upgrade()

@@ -5,6 +5,7 @@ its /inference/v1/generate takes."""
 from __future__ import annotations
 
 import uuid
+from contextlib import nullcontext
 from contextvars import ContextVar
 from http import HTTPStatus
 from typing import Any, Literal
@@ -17,12 +18,14 @@ from .._native import libtok
 from ..tokenizer.batch import Ids
 from .body import read
 from .content import conversation
+from .deadline import TooLong, deadline
 from .errors import Refused, not_implemented, unacceptable
 from .models import Model, Models
 from .sampling import DEFAULT_MAX_TOKENS, Count, Sampling, check_request, sampling_params
 
 ANSWER_MAX = 64 << 20  # bytes
 PROMPTS_MAX = 1024  # of a request
+TEMPLATE_S = 5.0  # a template of the request may take
 NO_PROMPT = "Either prompt or prompt_embeds must be provided and non-empty."
 UNTRUSTED = (
     "Chat template is passed with request, but --trust-request-chat-template is not set. "
@@ -385,17 +388,18 @@ def chat_text(models: Models, model: Model, asked: ChatRequest) -> str:
     tools = None if asked.tools is None else [_tool(tool) for tool in asked.tools]
     try:
         template = model.config.template(own, tools is not None)
-        return model.tokenizer.apply_chat_template(
-            conversation(asked.messages, template),
-            tools=tools,
-            chat_template=template,
-            tokenize=False,
-            **(variables | given),
-        )
+        with nullcontext() if own is None else deadline(TEMPLATE_S):
+            return model.tokenizer.apply_chat_template(
+                conversation(asked.messages, template),
+                tools=tools,
+                chat_template=template,
+                tokenize=False,
+                **(variables | given),
+            )
     except (TypeError, ValueError) as error:
         raise unacceptable(str(error).removeprefix("chat template: ")) from None
-    except RecursionError:
-        raise unacceptable("the conversation is nested too deeply") from None
+    except TooLong:
+        raise unacceptable(f"the chat template takes more than {TEMPLATE_S:g} s") from None
 
 
 def _tool(tool: Tool) -> dict[str, Any]:

@@ -8,6 +8,7 @@ answer in TEI's, use errors.as_tei.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -16,6 +17,8 @@ import numpy as np
 from msgspec import Struct
 
 from .. import __version__
+from ..embedder import Embedder
+from .batches import BATCH_TOKENS
 from .body import read
 from .errors import Refused, TeiRefused, bad_request
 from .models import Model, Models
@@ -48,16 +51,6 @@ class Token(Struct):
 
 def _empty(field: str) -> Refused:
     return TeiRefused(HTTPStatus.BAD_REQUEST, f"`{field}` cannot be empty", "Empty")
-
-
-def _check_batch(models: Models, size: int, field: str) -> None:
-    if size == 0:
-        raise _empty(field)
-    if size > models.max_batch:
-        raise Refused(
-            HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-            f"batch size {size} > maximum allowed batch size {models.max_batch}",
-        )
 
 
 def _bytes_before(text: str) -> Any:
@@ -98,7 +91,9 @@ def tokenize(models: Models, body: bytes) -> bytes:
         raise bad_request(f"prompt_name: {asked.prompt_name!r}: there are no prompts here")
     model = models.named(asked.model)
     texts = [asked.inputs] if isinstance(asked.inputs, str) else asked.inputs
-    _check_batch(models, len(texts), "inputs")
+    if not texts:
+        raise _empty("inputs")
+    models.check_batch(len(texts), "inputs")
     answer, count = [], 0
     for text in texts:
         answer.append(_tokens(model, text, asked.add_special_tokens))
@@ -115,7 +110,7 @@ def decode(models: Models, body: bytes) -> bytes:
     if lists and len(lists) < len(asked.ids):
         raise bad_request("ids: expected a list of numbers, or a list of such lists", "ids")
     several = lists or [[one for one in asked.ids if isinstance(one, int)]]
-    _check_batch(models, len(several), "ids")
+    models.check_batch(len(several), "ids")
     count = sum(map(len, several))
     models.check_tokens(count, "ids")
     for at, ids in enumerate(several):
@@ -126,19 +121,23 @@ def decode(models: Models, body: bytes) -> bytes:
     return msgspec.json.encode([model.hf.decode(ids, asked.skip_special_tokens) for ids in several])
 
 
-def info(models: Models, requests: int) -> bytes:
-    """Of the first model; null: what is of weights, which are not here. requests: at once."""
-    model = models.first
+def info(models: Models, embedders: Mapping[str, Embedder], requests: int) -> bytes:
+    """Of the model that /embed uses. Without one of the first; null: what is of weights.
+
+    requests: at once.
+    """
+    model = models.named(next(iter(embedders), None))
+    embedder = embedders.get(model.name)
     return msgspec.json.encode(
         {
             "model_id": model.path,
             "model_sha": None,
-            "model_dtype": None,
+            "model_dtype": embedder and "float32",
             "served_model_name": model.name,
-            "model_type": None,
+            "model_type": embedder and {"embedding": {"pooling": embedder.pooling}},
             "max_concurrent_requests": requests,
-            "max_input_length": model.max_model_len,
-            "max_batch_tokens": models.max_tokens,
+            "max_input_length": embedder.max_tokens if embedder else model.max_model_len,
+            "max_batch_tokens": BATCH_TOKENS if embedder else models.max_tokens,
             "max_batch_requests": None,
             "max_client_batch_size": models.max_batch,
             "auto_truncate": False,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable
 from typing import Any
 
@@ -86,12 +87,8 @@ def _read(body: bytes) -> TokenizeRequest:
     return asked
 
 
-def tokenize(models: Models, body: bytes) -> bytes:
-    return _here(models, body, _read(body))
-
-
-def tokenize_by_appliances(models: Models, body: bytes) -> bytes | Awaitable[bytes]:
-    """The same; plain prompts are tokenized by appliances, where the model has any."""
+def tokenize(models: Models, body: bytes) -> bytes | Awaitable[bytes]:
+    """Plain prompts are tokenized by appliances, where the model has any."""
     asked = _read(body)
     if isinstance(asked.prompt, str):
         model = models.named(asked.model)
@@ -142,10 +139,20 @@ def _answer(models: Models, model: Model, asked: TokenizeRequest, ids: Uint32Ids
     )
 
 
-def detokenize(models: Models, body: bytes) -> bytes:
+def detokenize(models: Models, body: bytes) -> bytes | Awaitable[bytes]:
+    """By appliances, where the model has any."""
     asked = read(body, DetokenizeRequest)
     model = models.named(asked.model)
     models.check_tokens(len(asked.tokens), "tokens")
     model.check_ids(asked.tokens, "tokens")
     model.count(len(asked.tokens))
+    if model.appliances is not None:
+        return _text(model, model.appliances, asked.tokens)
     return msgspec.json.encode({"prompt": model.tokenizer.decode(asked.tokens)})
+
+
+async def _text(model: Model, appliances: Appliances, ids: list[int]) -> bytes:
+    text = await appliances.decode(ids)
+    if text is None:
+        text = await asyncio.to_thread(model.tokenizer.decode, ids)
+    return msgspec.json.encode({"prompt": text})

@@ -9,6 +9,7 @@ is given out once it does not end within a character.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from .models import Model
 
@@ -25,7 +26,6 @@ class Window:
 
     def feed(self, model: Model, ids: list[int], skip_special: bool) -> str:
         """The text that they add; ids that are not in the vocabulary have none."""
-        model.count(len(ids))
         decode = model.hf.decode_tokens
         found = []
         for id in ids:
@@ -40,6 +40,42 @@ class Window:
             self.read -= self.prefix
             self.prefix = 0
         return "".join(found)
+
+
+def fits(text: str | None) -> TypeGuard[str]:
+    """Is the text of ids' bytes what a Window gives? It has no parts of characters."""
+    return text is not None and UNFINISHED not in text
+
+
+@dataclass(slots=True)
+class Said:
+    """All ids of an answer to a prompt."""
+
+    model: Model
+    prompt: list[int] | None
+    ids: list[int]
+    skip_special: bool
+
+    def joined(self) -> list[int]:
+        """The ids whose bytes are the text, if that fits. None of them where the text depends on
+        what stands before (the vocabulary is of such a kind, or the prompt ends in a character),
+        or where an id is not in the vocabulary."""
+        model, before = self.model, self._before()
+        prompt = model.hf.decode_tokens(before.tokens[before.prefix :])
+        joins = model.hf.joins_bytes and not prompt.endswith(UNFINISHED)
+        ids = model.without_special(self.ids, self.skip_special) if joins else []
+        return ids if model.knows(ids) else []
+
+    def text(self) -> str:
+        ids = self.joined()
+        text = self.model.hf.decode(ids, False) if ids else None
+        return text if fits(text) else self.by_window()
+
+    def by_window(self) -> str:
+        return self._before().feed(self.model, self.ids, self.skip_special)
+
+    def _before(self) -> Window:
+        return after_prompt(self.model, self.prompt, self.skip_special)
 
 
 def after_prompt(model: Model, prompt: list[int] | None, skip_special: bool) -> Window:

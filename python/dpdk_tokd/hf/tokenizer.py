@@ -17,11 +17,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ..tokenizer import Tokenizer
+from ..tokenizer.batch import ID_MAX, check_number
 from . import nfc
 from .decoders import Json, decoder, errors_of
 from .documents import complete, document_of
 from .encoding import Direction, Encoding, Offset, Part
 from .processors import Strategy, Truncation, default_process, processor
+
+SIZE_MAX = 2**64 - 1  # as `tokenizers` counts
 
 Words = list[str] | tuple[str, ...]
 Input = str | Words | tuple[str | Words, str | Words] | list[Any]
@@ -250,8 +253,9 @@ class HFTokenizer:
             if self._padding is not None:
                 self._pad([found])
             return found
-        one = sequence if pair is None else (sequence, pair)
-        return self.encode_batch([one], is_pretokenized, add_special_tokens)[0]
+        both = [sequence] if pair is None else [sequence, pair]
+        inputs = [[_pieces(one, is_pretokenized, 0) for one in both]]
+        return self._encoded(inputs, is_pretokenized, add_special_tokens)[0]
 
     def encode_batch(
         self,
@@ -261,7 +265,14 @@ class HFTokenizer:
     ) -> list[Encoding]:
         """Encode many; each is a text, or a pair of two texts. An Encoding of each, in their order.
         Errors as in `encode`; they name the text by its number."""
+        if isinstance(input, str):
+            raise TypeError("input: expected a list of texts or pairs, got one text")
         inputs = [_sequences(one, is_pretokenized, i) for i, one in enumerate(input)]
+        return self._encoded(inputs, is_pretokenized, add_special_tokens)
+
+    def _encoded(
+        self, inputs: list[list[Sequence[str]]], is_pretokenized: bool, add_special_tokens: bool
+    ) -> list[Encoding]:
         flat = [piece for one in inputs for pieces in one for piece in pieces]
         batch = self._tokenizer.encode_batch(
             flat, add_special_tokens=False, tokens_in_text=self._tokens_in_text
@@ -362,6 +373,12 @@ class HFTokenizer:
                 return str(part.get("replacement", "▁"))
         return None
 
+    @property
+    def joins_bytes(self) -> bool:
+        """Is the text that of the bytes of all tokens in a row, as libtok and appliances have it,
+        wherever these bytes are text?"""
+        return self._errors is not None
+
     @cached_property
     def _errors(self) -> str | None:
         """Of `bytes.decode`; None: what libtok decodes is not the text, or it refuses the file."""
@@ -403,11 +420,13 @@ class HFTokenizer:
 
     def token_to_id(self, token: str) -> int | None:
         """The id of a token, as the file spells it; None: there is none."""
+        if not isinstance(token, str):
+            raise TypeError(f"token: expected a str, got {type(token).__name__}")
         return self._added_ids.get(token, self._vocab.get(token))
 
     def id_to_token(self, id: int) -> str | None:
         """The token of an id, as the file spells it; None: there is none."""
-        return self._spelled.get(id)
+        return self._spelled.get(index(id))
 
     @cached_property
     def _vocab(self) -> dict[str, int]:
@@ -438,6 +457,8 @@ class HFTokenizer:
         return self._add(tokens, special=True)
 
     def _add(self, tokens: Sequence[Any], special: bool) -> int:
+        if isinstance(tokens, str):
+            raise TypeError("tokens: expected a list of tokens, got one")
         self._complete()
         added, n_new = dict(self._added), 0
         size = self.get_vocab_size(with_added_tokens=False)
@@ -470,11 +491,13 @@ class HFTokenizer:
     ) -> None:
         """Truncate from now on to max_length tokens, the template's included; what is cut off is in
         `Encoding.overflowing`, in parts with `stride` tokens in common. ValueError: strategy or
-        direction is unknown, or there is no room for the stride."""
+        direction is unknown, a number out of range, or there is no room for the stride."""
         if strategy not in _STRATEGIES.values():
             raise ValueError(
                 f"strategy: {strategy!r}: expected one of {list(_STRATEGIES.values())}"
             )
+        check_number("max_length", max_length, SIZE_MAX)
+        check_number("stride", stride, SIZE_MAX)
         room = max_length - self.num_special_tokens_to_add(False)
         if stride > room:
             raise ValueError(f"stride: {stride} is above the {room} tokens that a text may have")
@@ -506,7 +529,11 @@ class HFTokenizer:
         pad_to_multiple_of: int | None = None,
     ) -> None:
         """Pad from now on to `length` tokens (None: those of the batch's longest), rounded up to
-        `pad_to_multiple_of`. ValueError: direction is unknown."""
+        `pad_to_multiple_of`. ValueError: direction is unknown, or a number out of range."""
+        check_number("pad_id", pad_id, ID_MAX)
+        check_number("pad_type_id", pad_type_id, ID_MAX)
+        check_number("length", length or 0, SIZE_MAX)
+        check_number("pad_to_multiple_of", pad_to_multiple_of or 0, SIZE_MAX)
         self._padding = self._document["padding"] = {
             "strategy": "BatchLongest" if length is None else {"Fixed": length},
             "direction": _side(direction).capitalize(),
@@ -639,6 +666,8 @@ def _flags(token: Any, special: bool | None = None) -> Json:
     elif isinstance(token, dict):
         flags = tuple(token[name] for name in _FLAGS)
     else:
+        if not hasattr(token, "content"):
+            raise TypeError(f"token: expected str or AddedToken, got {type(token).__name__}")
         if special:
             token.special = True  # as `tokenizers` does: `normalized` is False then, unless given
         flags = tuple(getattr(token, name) for name in _FLAGS)
@@ -663,14 +692,16 @@ def _sequences(one: Input, words: bool, at: int) -> list[Sequence[str]]:
         isinstance(one, (tuple, list)) and len(one) == 2 and not (words and isinstance(one[0], str))
     )
     several = cast(Sequence[Any], one if is_pair else [one])
-    found: list[Sequence[str]] = []
-    for sequence in several:
-        pieces = _listed(sequence) if words else [sequence]
-        if isinstance(pieces, str) or not all(isinstance(piece, str) for piece in pieces):
-            expected = "a list of words" if words else "a str, or a pair of them"
-            raise TypeError(f"input {at}: expected {expected}, got {type(sequence).__name__}")
-        found.append(pieces)
-    return found
+    return [_pieces(sequence, words, at) for sequence in several]
+
+
+def _pieces(sequence: Any, words: bool, at: int) -> Sequence[str]:
+    pieces = _listed(sequence) if words else [sequence]
+    listed = isinstance(pieces, (list, tuple))
+    if not listed or not all(isinstance(piece, str) for piece in pieces):
+        expected = "a list of words" if words else "a str, or a pair of them"
+        raise TypeError(f"input {at}: expected {expected}, got {type(sequence).__name__}")
+    return cast(Sequence[str], pieces)
 
 
 def _listed(sequence: Any) -> Any:

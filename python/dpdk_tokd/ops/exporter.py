@@ -1,25 +1,32 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tokd-exporter: serves the telemetry of one dpdk-tokd to Prometheus.
+"""tokd-exporter: serves the telemetry of one dpdk-tokd to Prometheus, and its health to probes.
 
 Each scrape opens a new connection, so restarts of the appliance need no handling: while it is away
 `tokd_up` is 0, and its counters begin at 0 again, as Prometheus expects. Labels are `worker` and
-`stage` only, never a client's data: the number of workers bounds the number of series.
+`reason` only, never a client's data: the number of workers bounds the number of series.
 doc/reference/telemetry.md lists the metrics.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
+import gzip
+import http.client
+import io
 import logging
 import signal
+import socket
 import sys
-import threading
 import time
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from email.message import Message
+from http import HTTPStatus
+from typing import TypeVar
 
 try:
-    from prometheus_client import CollectorRegistry, start_http_server
+    from prometheus_client import CollectorRegistry
     from prometheus_client.core import (
         CounterMetricFamily,
         GaugeMetricFamily,
@@ -27,6 +34,7 @@ try:
         InfoMetricFamily,
         Metric,
     )
+    from prometheus_client.exposition import choose_encoder
     from prometheus_client.registry import Collector
 except ImportError:
     sys.exit(
@@ -37,10 +45,13 @@ except ImportError:
 from . import cli
 from .telemetry import Histogram, Telemetry, TelemetryError
 
-if TYPE_CHECKING:
-    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
-
 LISTEN = "127.0.0.1:9477"
+
+CONNECTIONS = 32  # with one more, the oldest is closed: none takes long
+HEAD_BYTES = 16384  # of a request
+HEAD_S = 5.0  # from a connection to the end of its request
+ANSWER_S = 20.0  # from there to the last byte taken; the appliance has 2 s for each step
+PATHS = b"tokd-exporter: /metrics, /health (it answers), /ready (it serves, and does not drain)\n"
 
 # Upper bounds in seconds. A record takes microseconds; a text of many packets takes as long as its
 # client needs to send it.
@@ -73,6 +84,7 @@ PORT = (
 )
 
 log = logging.getLogger("tokd-exporter")
+T = TypeVar("T")
 
 
 def _counter(name: str, text: str, value: float) -> Metric:
@@ -101,41 +113,45 @@ class TokdCollector(Collector):
         self._file_prefix = file_prefix
         self._errors = 0
         self._last_error = ""
-        self._lock = threading.Lock()  # the HTTP server serves each request by a thread
+
+    def state(self) -> str:
+        """serving, draining or stopping. TelemetryError: it does not answer."""
+        with Telemetry(self._file_prefix) as t:
+            return str(t.info().get("state"))
 
     def collect(self) -> Iterator[Metric]:
-        with self._lock:
-            start = time.monotonic()
-            try:
-                metrics = list(self._ask())
-                error = ""
-            except TelemetryError as e:
-                metrics = []  # half a scrape would look like vanished counters
-                error = str(e)
-                self._errors += 1
-            if error != self._last_error:
-                log.warning("%s", error) if error else log.info("the appliance answers again")
-            self._last_error = error
-            yield _gauge("tokd_up", "1: the appliance answered this scrape", not error)
-            yield _counter(
-                "tokd_exporter_scrape_errors",
-                "scrapes the appliance did not answer; the log of tokd-exporter says why",
-                self._errors,
-            )
-            yield _gauge(
-                "tokd_exporter_scrape_seconds",
-                "time the appliance took to answer this scrape",
-                time.monotonic() - start,
-            )
+        start = time.monotonic()
+        try:
+            metrics = list(self._ask())
+            error = ""
+        except TelemetryError as e:
+            metrics = []  # half a scrape would look like vanished counters
+            error = str(e)
+            self._errors += 1
+        if error != self._last_error:
+            log.warning("%s", error) if error else log.info("the appliance answers again")
+        self._last_error = error
+        yield _gauge("tokd_up", "1: the appliance answered this scrape", not error)
+        yield _counter(
+            "tokd_exporter_scrape_errors",
+            "scrapes the appliance did not answer; the log of tokd-exporter says why",
+            self._errors,
+        )
+        yield _gauge(
+            "tokd_exporter_scrape_seconds",
+            "time the appliance took to answer this scrape",
+            time.monotonic() - start,
+        )
         yield from metrics
 
     def _ask(self) -> Iterator[Metric]:
         with Telemetry(self._file_prefix) as t:
             texts = t.help()
             now = t.snapshot()
-        names = ("version", "driver", "port_name", "vocab", "vocab_checksum")
+        names = ("version", "revision", "driver", "port_name", "vocab", "vocab_checksum")
         yield InfoMetricFamily("tokd", "what runs", value={n: now.info[n] for n in names})
         yield _gauge("tokd_serving", "0: it is draining", now.info["state"] == "serving")
+        yield _gauge("tokd_port_link_up", "0: the port has no carrier", now.info["link"] == "up")
         yield _gauge("tokd_uptime_seconds", "since its start", now.info["uptime_s"])
         for key, name, text in ACCOUNTS:
             seconds = CounterMetricFamily(name, text, labels=["worker"])
@@ -147,9 +163,19 @@ class TokdCollector(Collector):
             for w, worker in enumerate(now.workers):
                 gauge.add_metric([str(w)], worker[key])
             yield gauge
+        drops = CounterMetricFamily(
+            "tokd_drops",
+            "packets and requests dropped or refused; /tokd/help explains each reason as drop_REASON",
+            labels=["worker", "reason"],
+        )
+        for w, counters in enumerate(now.counters):
+            for name, n in counters.items():
+                if name.startswith("drop_"):
+                    drops.add_metric([str(w), name.removeprefix("drop_")], n)
+        yield drops
         for name in now.counters[0]:
-            if name.startswith("cycles_"):
-                continue  # ACCOUNTS has them in seconds
+            if name.startswith(("cycles_", "drop_")):
+                continue  # ACCOUNTS has the cycles in seconds
             count = CounterMetricFamily(f"tokd_{name}", texts.get(name, name), labels=["worker"])
             for w, counters in enumerate(now.counters):
                 count.add_metric([str(w)], counters.get(name, 0))
@@ -177,24 +203,102 @@ def _listen(text: str) -> tuple[str, int]:
     return address.removeprefix("[").removesuffix("]") or "0.0.0.0", int(port)
 
 
-def _only_metrics(metrics: WSGIApplication) -> WSGIApplication:
-    """404 for other paths; prometheus_client's own app answers any path with metrics."""
+class _Refused(Exception):
+    """A request that is answered by its status alone."""
 
-    def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        path = environ.get("PATH_INFO", "")
-        if path == "/metrics":
-            return metrics(environ, start_response)
-        status = "200 OK" if path == "/" else "404 Not Found"
-        start_response(status, [("Content-Type", "text/plain; charset=utf-8")])
-        return [b"tokd-exporter: the metrics are at /metrics\n"]
+    def __init__(self, status: HTTPStatus) -> None:
+        super().__init__(status.phrase)
+        self.status = status
 
-    return app
+
+def _parse(head: bytes) -> tuple[str, Message]:
+    """Path and headers of a request. Raises _Refused."""
+    line, _, rest = head.partition(b"\r\n")
+    method, _, target = line.decode("latin-1").partition(" ")
+    path = target.partition(" ")[0].partition("?")[0]
+    if method not in ("GET", "HEAD"):
+        raise _Refused(HTTPStatus.METHOD_NOT_ALLOWED)
+    try:
+        return path, http.client.parse_headers(io.BytesIO(rest))
+    except http.client.HTTPException:
+        raise _Refused(HTTPStatus.BAD_REQUEST) from None
+
+
+class _Server:
+    """HTTP for scrapers and probes, however slow. Telemetry is asked by one thread, for one
+    request after the other."""
+
+    def __init__(self, collector: TokdCollector) -> None:
+        self._collector = collector
+        self._registry = CollectorRegistry()
+        self._registry.register(collector)
+        self._asking = ThreadPoolExecutor(1)
+        self._open: dict[asyncio.Task[None], None] = {}  # the oldest first
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        if len(self._open) == CONNECTIONS:
+            next(iter(self._open)).cancel()
+        self._open[task] = None
+        try:
+            async with asyncio.timeout(HEAD_S):
+                head = await reader.readuntil(b"\r\n\r\n")
+            async with asyncio.timeout(ANSWER_S):
+                writer.transport.set_write_buffer_limits(0)  # drain() waits for all
+                writer.write(await self._answer(head))
+                await writer.drain()
+            writer.close()
+        except (OSError, EOFError, asyncio.LimitOverrunError, asyncio.CancelledError):
+            pass  # slow, gone, too long, or displaced
+        finally:
+            del self._open[task]
+            if not writer.is_closing():
+                writer.transport.abort()
+
+    async def _answer(self, head: bytes) -> bytes:
+        kind, encoding, body = "text/plain; charset=utf-8", "", PATHS
+        status = HTTPStatus.OK
+        try:
+            path, headers = _parse(head)
+            if path == "/metrics":
+                encode, kind = choose_encoder(headers.get("Accept", ""))
+                body = await self._ask(encode, self._registry)
+                if "gzip" in headers.get("Accept-Encoding", ""):
+                    body, encoding = gzip.compress(body), "Content-Encoding: gzip\r\n"
+            elif path in ("/health", "/ready"):
+                state = await self._ask(self._collector.state)
+                body = f"{state}\n".encode()
+                if path == "/ready" and state != "serving":
+                    status = HTTPStatus.SERVICE_UNAVAILABLE
+            elif path != "/":
+                status = HTTPStatus.NOT_FOUND
+        except _Refused as refused:
+            status = refused.status
+        except TelemetryError as error:
+            status, body = HTTPStatus.SERVICE_UNAVAILABLE, f"{error}\n".encode()
+        lines = f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: {kind}\r\n{encoding}"
+        lines += f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+        return lines.encode() + (b"" if head.startswith(b"HEAD ") else body)
+
+    async def _ask(self, question: Callable[..., T], *of: object) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._asking, question, *of)
+
+
+async def _run(collector: TokdCollector, listening: socket.socket, shown: str) -> None:
+    done = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, done.set)
+    server = await asyncio.start_server(_Server(collector).serve, sock=listening, limit=HEAD_BYTES)
+    log.info("http://%s:%d/metrics", shown, listening.getsockname()[1])
+    await done.wait()
+    server.close()
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = cli.parser(
         "tokd-exporter",
-        "Serves the telemetry of a dpdk-tokd on this host to Prometheus, by HTTP.",
+        "Serves the telemetry of a dpdk-tokd on this host to Prometheus, and its health to probes, by HTTP.",
         " doc/reference/telemetry.md lists the metrics.",
     )
     parser.add_argument(
@@ -202,22 +306,15 @@ def main(arguments: list[str] | None = None) -> int:
         type=_listen,
         default=LISTEN,
         metavar="ADDR:PORT",
-        help="where to serve /metrics (default %(default)s, this host only)",
+        help="where to serve /metrics, /health and /ready (default %(default)s, this host only)",
     )
     options = parser.parse_args(arguments)
     logging.basicConfig(format="tokd-exporter: %(message)s", level=logging.INFO)
 
     address, port = options.listen
-    registry = CollectorRegistry()
-    registry.register(TokdCollector(options.file_prefix))
-    done = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: done.set())
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
-        server, thread = start_http_server(port, address, registry)
-        metrics = server.get_app()
-        assert metrics is not None  # start_http_server has set it
-        server.set_app(_only_metrics(metrics))
+        listening = socket.create_server((address, port), family=family)
     except OSError as e:
         print(
             f"tokd-exporter: --listen {address}:{port}: {e.strerror or e}: "
@@ -226,10 +323,7 @@ def main(arguments: list[str] | None = None) -> int:
         )
         return 1
     shown = f"[{address}]" if ":" in address else address
-    log.info("http://%s:%d/metrics", shown, server.server_port)
-    done.wait()
-    server.shutdown()
-    thread.join()
+    asyncio.run(_run(TokdCollector(options.file_prefix), listening, shown))
     return 0
 
 

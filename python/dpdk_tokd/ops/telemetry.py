@@ -34,6 +34,8 @@ STAGES = (
     "text_to_last_id",
     "tokenizer",
     "ring_to_reply",
+    "ids_to_text",
+    "decoder",
     "posted_to_done",
 )
 
@@ -114,7 +116,17 @@ class Histogram:
 
 
 # Fields that snapshot() checks.
-INFO_TEXTS = ("version", "state", "instance", "port_name", "driver", "vocab", "vocab_checksum")
+INFO_TEXTS = (
+    "version",
+    "revision",
+    "state",
+    "instance",
+    "port_name",
+    "driver",
+    "link",
+    "vocab",
+    "vocab_checksum",
+)
 INFO_NUMBERS = ("uptime_s", "tsc_hz", "workers", "port")
 WORKER_NUMBERS = (
     "lcore",

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import select
 import signal
 import sys
@@ -12,6 +13,8 @@ import termios
 import textwrap
 import time
 import tty
+from collections.abc import Sequence
+from dataclasses import replace
 from types import FrameType, TracebackType
 from typing import Self
 
@@ -19,14 +22,17 @@ from . import cli
 from .telemetry import Histogram, Snapshot, Telemetry, TelemetryError
 
 STAGE = "wire_to_ring"
+RATES = ("rx_packets", "streams_done", "ids", "text_bytes")
 TX_DROPS = ("tx_full", "tx_no_mbuf")  # beside drop_...
-BAR = 20  # characters
+BAR = 8  # characters: a row has 79
+SINCE = ("rx_packets", "packets"), ("streams_done", "texts"), ("ids", "ids")
 INTERVAL_LEAST_S = 0.1
 INTERVAL_MOST_S = 3600.0
 
 ENTER = "\x1b[?1049h\x1b[?25l"  # the alternate screen, no cursor
 LEAVE = "\x1b[?25h\x1b[?1049l"
 HOME, LINE_END, SCREEN_END = "\x1b[H", "\x1b[K", "\x1b[J"
+RED, GREEN, YELLOW, PLAIN = "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[0m"
 
 
 def human(n: float) -> str:
@@ -71,21 +77,32 @@ class _Change:
         then = self.before.counters[worker].get(name, 0) if self.before else 0
         return self.now.counters[worker].get(name, 0) - then
 
-    def rate(self, name: str, worker: int) -> float:
-        return self.count(name, worker) / self.seconds
+    def rate(self, name: str, workers: Sequence[int]) -> float:
+        return sum(self.count(name, w) for w in workers) / self.seconds
 
-    def shares(self, worker: int) -> tuple[float, float, float]:
-        """busy, backpressured, idle; their sum is 1, or 0 for a worker that does not run."""
-        then = self.before.workers[worker] if self.before else {}
+    def total(self, name: str) -> int:
+        """Since the start, of all workers."""
+        return sum(counters.get(name, 0) for counters in self.now.counters)
+
+    def shares(self, workers: Sequence[int]) -> tuple[float, float]:
+        """Of their time, busy and backpressured; 0 if they do not run."""
         kinds = ("busy", "backpressured", "idle")
-        cycles = [self.now.workers[worker][k] - then.get(k, 0) for k in kinds]
-        total = sum(cycles)
-        busy, backpressured, idle = (c / total if total > 0 else 0.0 for c in cycles)
-        return busy, backpressured, idle
+        cycles = [sum(self.now.workers[w][k] for w in workers) for k in kinds]
+        if self.before:
+            then = self.before.workers
+            cycles = [
+                c - sum(then[w][k] for w in workers) for c, k in zip(cycles, kinds, strict=True)
+            ]
+        total = max(sum(cycles), 1)
+        return cycles[0] / total, cycles[1] / total
 
-    def times(self, worker: int) -> Histogram:
-        now = self.now.histograms[STAGE][worker]
-        return now.since(self.before.histograms[STAGE][worker]) if self.before else now
+    def times(self, workers: Sequence[int]) -> Histogram:
+        of = self.now.histograms[STAGE]
+        if self.before:
+            then = self.before.histograms[STAGE]
+            of = [now.since(one) for now, one in zip(of, then, strict=True)]
+        counts = zip(*(of[w].counts for w in workers), strict=True)
+        return replace(of[0], counts=tuple(map(sum, counts)))
 
     def port(self, name: str) -> float:
         then = self.before.port.get(name, 0) if self.before else 0
@@ -98,51 +115,78 @@ def frame(now: Snapshot, before: Snapshot | None) -> list[str]:
     info = now.info
     up = info["uptime_s"]
     span = f"last {change.seconds:.1f} s" if change.before else "since its start"
+    workers = range(len(now.workers))
     lines = [
         (
             f"dpdk-tokd {info['version']}  {info['state']}  up {up // 3600}:{up // 60 % 60:02}:"
-            f"{up % 60:02}  {span}  {info['port_name']} ({info['driver']})  {info['vocab']} "
+            f"{up % 60:02}  {span}"
+        ),
+        (
+            f"{info['port_name']} ({info['driver']}), link {info['link']}  {info['vocab'][-30:]} "
             f"({info['vocab_checksum']})"
         ),
         "",
         (
-            f"{'worker':>6} {'lcore':>5} {'busy # bkpr ! idle .':<{BAR + 2}} {'busy':>5} {'bkpr':>5} "
-            f"{'idle':>5} {'pkts/s':>6} {'texts/s':>7} {'ids/s':>6} {'MB/s':>7} "
-            f"{'p50 us':>7} {'p99 us':>7} {'records':>7} {'open':>6} {'ring':>5}"
+            f"{'wkr':>3} {'cpu':>3} {'load':<{BAR}} {'busy':>4} {'bkpr':>4} {'pkts/s':>6} "
+            f"{'text/s':>6} {'ids/s':>6} {'B/s':>6} {'p50 us':>6} {'p99 us':>6} {'open':>5} {'ring':>4}"
         ),
-    ]
-    for w, worker in enumerate(now.workers):
-        busy, backpressured, idle = change.shares(w)
-        times = change.times(w)
-        held = worker["ring_held"] / max(worker["ring_bytes"], 1)
-        lines.append(
-            f"{w:>6} {worker['lcore']:>5} [{bar(busy, backpressured)}] {busy:>5.0%} {backpressured:>5.0%} "
-            f"{idle:>5.0%} {human(change.rate('rx_packets', w)):>6} "
-            f"{human(change.rate('streams_done', w)):>7} {human(change.rate('ids', w)):>6} "
-            f"{change.rate('text_bytes', w) / 1e6:>7.1f} {microseconds(times.percentile(0.5)):>7} "
-            f"{microseconds(times.percentile(0.99)):>7} {human(times.count):>7} "
-            f"{worker['open_streams']:>6} {held:>5.0%}"
-        )
-    lines += [
+        *(_row(change, str(w), str(now.workers[w]["lcore"]), [w]) for w in workers),
+        _row(change, "all", "", workers),
+        "since its start: "
+        + ", ".join(f"{human(change.total(name))} {text}" for name, text in SINCE),
         "",
         f"port: {human(change.port('ipackets'))} rx/s, {human(change.port('opackets'))} tx/s",
     ]
     for name, text in (("imissed", "missed"), ("rx_nombuf", "without an mbuf")):
         if change.port(name) > 0:
             lines[-1] += f", {human(change.port(name))} {text}/s"
-    lines += _drops(change) + _readers(now)
-    return lines
+    return lines + _drops(change) + _readers(now)
+
+
+def _row(change: _Change, name: str, cpu: str, workers: Sequence[int]) -> str:
+    """Of one worker, or of all: at most 80 columns."""
+    busy, backpressured = change.shares(workers)
+    times = change.times(workers)
+    of = [change.now.workers[w] for w in workers]
+    held = max(w["ring_held"] / max(w["ring_bytes"], 1) for w in of)
+    rates = (human(change.rate(n, workers)) for n in RATES)
+    percentiles = (microseconds(times.percentile(share)) for share in (0.5, 0.99))
+    return (
+        f"{name:>3} {cpu:>3} {bar(busy, backpressured)} {busy:>4.0%} {backpressured:>4.0%} "
+        + " ".join(f"{text:>6}" for text in (*rates, *percentiles))
+        + f" {sum(w['open_streams'] for w in of):>5} {held:>4.0%}"
+    )
 
 
 def _drops(change: _Change) -> list[str]:
-    """Drop counters that rise, the most frequent first."""
+    """Drop counters that rise, the most frequent first; and how much was dropped so far."""
     workers = range(len(change.now.workers))
     names = [n for n in change.now.counters[0] if n.startswith("drop_") or n in TX_DROPS]
-    rising = {n: sum(change.rate(n, w) for w in workers) for n in names}
+    rising = {n: change.rate(n, workers) for n in names}
     shown = sorted((n for n in names if rising[n] > 0), key=lambda n: -rising[n])
-    if not shown:
-        return ["drops: none"]
-    return ["drops:", *(f"  {n:<20} {human(rising[n]):>6}/s" for n in shown)]
+    return [
+        f"drops: {human(sum(rising.values()))}/s, {human(sum(map(change.total, names)))} since its start",
+        *(f"  {n:<20} {human(rising[n]):>6}/s {human(change.total(n)):>6}" for n in shown),
+    ]
+
+
+def paint(line: str) -> str:
+    """With colours: drops and a lost link are red, backpressure is yellow, work is green."""
+    if re.match(r"  (drop|tx)_", line) or ", link down " in line:
+        return f"{RED}{line}{PLAIN}"
+    bars = re.match(r"( *\w+ +\d* +)(#*)(!*)(\.*)(?= +\d+%)", line)
+    if bars is None:
+        return line
+    before, busy, full, idle = bars.groups()
+    return f"{before}{GREEN}{busy}{YELLOW}{full}{PLAIN}{idle}{line[bars.end() :]}"
+
+
+def _has_colour() -> bool:
+    return (
+        sys.stdout.isatty()
+        and not os.environ.get("NO_COLOR")
+        and os.environ.get("TERM", "dumb") != "dumb"
+    )
 
 
 def _readers(now: Snapshot) -> list[str]:
@@ -167,6 +211,7 @@ class _Screen:
 
     def __init__(self) -> None:
         self._keys = sys.stdin.isatty()
+        self._colour = _has_colour()
         self._saved = termios.tcgetattr(sys.stdin) if self._keys else None
         self._wake, self._woken = os.pipe()
         os.set_blocking(self._woken, False)
@@ -223,7 +268,10 @@ class _Screen:
         if len(lines) > rows:
             hidden = len(lines) - rows + 1
             lines = [*lines[: rows - 1], f"... {hidden} more lines: make the window higher"]
-        self._write(HOME + f"{LINE_END}\n".join(s[:columns] for s in lines) + LINE_END + SCREEN_END)
+        lines = [s[:columns] for s in lines]
+        if self._colour:
+            lines = [paint(s) for s in lines]
+        self._write(HOME + f"{LINE_END}\n".join(lines) + LINE_END + SCREEN_END)
 
     def wait(self, seconds: float) -> bool:
         """Until time is up, the window was resized (then True), or `q` or a signal ends it."""
@@ -272,7 +320,7 @@ def _once(file_prefix: str, interval: float) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
-    print("\n".join(lines))
+    print("\n".join(map(paint, lines) if _has_colour() else lines))
     return 0
 
 

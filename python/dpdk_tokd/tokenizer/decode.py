@@ -24,9 +24,8 @@ def ids_for(ids: IdsLike) -> Ids:
     if array.size == 0:
         return np.empty(0, dtype=np.uint32)
     if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise ValueError(
-            f"ids: expected a flat sequence of integers, got shape {array.shape}, {array.dtype}"
-        )
+        got = f"shape {array.shape}, {array.dtype}" if array.shape else type(ids).__name__
+        raise ValueError(f"ids: expected a flat sequence of integers, got {got}")
     if array.dtype != np.uint32:
         low, high = int(array.min()), int(array.max())
         if low < 0 or high > ID_MAX:

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from .._native import libtok
@@ -260,6 +261,8 @@ class Tokenizer(libtok.Vocab):
         """
         if isinstance(chunks, ONE_TEXT):
             raise TypeError("chunks: expected an iterable of texts, got one text")
+        if not isinstance(chunks, (Iterable, AsyncIterable, NoneType)):
+            raise TypeError(f"chunks: expected an iterable of texts, got {type(chunks).__name__}")
         stream = self._stream(
             Stream,
             add_special_tokens=add_special_tokens,
@@ -437,8 +440,10 @@ class Tokenizer(libtok.Vocab):
     def token_to_id(self, token: str | bytes) -> int | None:
         """The id with just these bytes (not byte-level text: " the", not "Ġthe"), or None.
 
-        Of several the special one, else the lowest.
+        Of several the special one, else the lowest. TypeError: it is neither str nor bytes.
         """
+        if not isinstance(token, (str, bytes)):
+            raise TypeError(f"token: expected str or bytes, got {type(token).__name__}")
         return self._ids_by_token.get(token.encode() if isinstance(token, str) else token)
 
     @cached_property

@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -39,15 +42,15 @@ class Exporter:
         self.url = found[0]
 
     def scrape(self) -> dict[tuple, float]:
-        """(name, labels without le) and value of each sample that is no bucket."""
+        """(name, worker) and value of each sample that is no bucket; of drops, (name, reason)."""
         self.families = list(self._families())
         samples = {}
         for family in self.families:
             assert family.documentation, family.name
             for s in family.samples:
-                assert set(s.labels) <= {"worker", "le"} or s.name == "tokd_info", s
+                assert set(s.labels) <= {"worker", "le", "reason"} or s.name == "tokd_info", s
                 if "le" not in s.labels:
-                    samples[s.name, s.labels.get("worker")] = s.value
+                    samples[s.name, s.labels.get("reason", s.labels.get("worker"))] = s.value
         return samples
 
     def _families(self) -> Iterator:
@@ -78,18 +81,20 @@ def test_a_scrape_has_what_the_appliance_counted(start_replay, exporter: Exporte
     for name, value in appliance.telemetry("/tokd/counters").items():
         if name.startswith(("readers_", "taps_")):
             assert got[f"tokd_{name}_total", None] == value, name
+        elif name.startswith("drop_"):
+            assert got["tokd_drops_total", name.removeprefix("drop_")] == value, name
         elif not name.startswith("cycles_"):
             assert got[f"tokd_{name}_total", "0"] == value, name
     assert got["tokd_port_rx_packets_total", None] == TEXTS
     assert got["tokd_ring_size_bytes", "0"] == 16 << 20
-    assert got["tokd_serving", None] == 1
+    assert got["tokd_serving", None] == got["tokd_port_link_up", None] == 1
     seconds = [
         got[f"tokd_worker_{kind}_seconds_total", "0"] for kind in ("busy", "backpressured", "idle")
     ]
     assert 0 < sum(seconds) < 600 and seconds[0] > 0
     for stage, told in appliance.telemetry("/tokd/histograms").items():
         buckets = exporter.buckets(stage)
-        if stage == "posted_to_done":  # there is no sink
+        if stage in ("ids_to_text", "decoder", "posted_to_done"):  # no ids came; there is no sink
             assert buckets[-1] == (float("inf"), 0)
             continue
         assert [le for le, _ in buckets[:4]] == [1e-6, 2e-6, 5e-6, 1e-5]
@@ -104,7 +109,7 @@ def test_a_scrape_has_what_the_appliance_counted(start_replay, exporter: Exporte
         above = min(n for le, n in buckets if le >= told["p50_ns"] / 1e9)
         assert below <= TEXTS / 2 <= above, stage
     described = {f.name: f.documentation for f in exporter.families}
-    assert described["tokd_drop_arp"] == "drop: malformed ARP, or not for our address"
+    assert described["tokd_ids"] == "token ids published"
     assert appliance.stop() == 0
 
 
@@ -169,11 +174,96 @@ def test_only_metrics_is_metrics(exporter: Exporter) -> None:
         with pytest.raises(urllib.error.HTTPError) as caught:
             urllib.request.urlopen(base + path, timeout=30)
         assert caught.value.code == 404, path
-        assert caught.value.read() == b"tokd-exporter: the metrics are at /metrics\n"
+        assert caught.value.read().startswith(b"tokd-exporter: /metrics, ")
     with urllib.request.urlopen(base + "/", timeout=30) as answer:
         assert b"/metrics" in answer.read()
     with urllib.request.urlopen(exporter.url + "?x=1", timeout=30) as answer:
         assert b"tokd_up 0.0" in answer.read()
+
+
+def get(exporter: Exporter, path: str) -> tuple[int, str]:
+    try:
+        answer = urllib.request.urlopen(exporter.url.replace("/metrics", path), timeout=30)
+    except urllib.error.HTTPError as error:
+        answer = error
+    with answer:
+        return answer.status, answer.read().decode().strip()
+
+
+def test_health_is_live_ready_and_draining(start, gpt2_file, exporter, tmp_path: Path) -> None:
+    code, why = get(exporter, "/health")
+    assert code == get(exporter, "/ready")[0] == 503 and "no such socket" in why
+    frames = pytest.importorskip("bench.texts.frames", reason="pip install ./python")
+    half = tmp_path / "half.pcap"
+    frames.write_pcap(half, [frames.text_frame(1, b"it never ends", last=False)])
+    times = ["--drain", "600000", "--stream-timeout", "600000"]
+    own = ["--vocab", str(gpt2_file), *times]
+    appliance = start(*own, eal=[f"--vdev=net_pcap0,rx_pcap={half}"], prefix=PREFIX)
+    appliance.wait_for("ready:")
+    appliance.wait_until(lambda: appliance.telemetry("/tokd/counters")["streams_opened"] == 1)
+    assert get(exporter, "/health") == get(exporter, "/ready") == (200, "serving")
+    appliance.send_signal(signal.SIGTERM)
+    appliance.wait_until(lambda: get(exporter, "/ready") == (503, "draining"))
+    assert get(exporter, "/health") == (200, "draining")
+    assert appliance.stop() == 0
+
+
+def test_half_requests_keep_nobody_out(exporter: Exporter) -> None:
+    """Many scrapers that send half of a request, or take nothing of the answer."""
+    where = re.search(r"//([\d.]+):(\d+)/", exporter.url)
+    assert where is not None
+    address = where[1], int(where[2])
+    with ExitStack() as stack:
+        slow = [stack.enter_context(socket.create_connection(address)) for _ in range(200)]
+        for i, one in enumerate(slow):
+            one.settimeout(30)
+            with suppress(ConnectionError):  # displaced already
+                one.send(b"GET /metrics HTTP/1.1\r\n" + (b"\r\n" if i % 2 else b"x: "))
+        assert exporter.scrape()["tokd_up", None] == 0
+        with suppress(ConnectionError):
+            assert slow[0].recv(1) == b""  # the oldest gave way
+        threads = Path(f"/proc/{exporter.process.pid}/task")
+        assert len(list(threads.iterdir())) < 10
+    with socket.create_connection(address) as one:
+        one.send(b"GET /" + b"x" * 100_000 + b"\r\n\r\n")
+        with suppress(ConnectionError):
+            assert one.recv(1) == b""
+
+
+@pytest.mark.parametrize(
+    ("request_line", "status"), [(b"POST /metrics", 405), (b"nonsense", 405), (b"HEAD /", 200)]
+)
+def test_only_reading_is_answered(exporter: Exporter, request_line: bytes, status: int) -> None:
+    where = exporter.url.removeprefix("http://").removesuffix("/metrics").split(":")
+    with socket.create_connection((where[0], int(where[1]))) as one:
+        one.sendall(request_line + b" HTTP/1.1\r\n\r\n")
+        assert one.makefile("rb").readline().split()[1] == str(status).encode()
+
+
+def expressions(rules: str, dashboard: str) -> list[str]:
+    yaml = pytest.importorskip("yaml")
+    groups = yaml.safe_load(rules)["groups"]
+    panels = json.loads(dashboard)["panels"]
+    found = [rule["expr"] for group in groups for rule in group["rules"]]
+    return found + [target["expr"] for panel in panels for target in panel.get("targets", ())]
+
+
+def test_rules_and_dashboard_ask_for_what_there_is(start_replay, exporter: Exporter) -> None:
+    appliance = start_replay(1, prefix=PREFIX)
+    exporter.scrape()
+    folder = ROOT / "config/monitoring"
+    asked = expressions(*((folder / n).read_text() for n in ("rules.yml", "dashboard.json")))
+    assert len(asked) > 20
+    samples = [s for family in exporter.families for s in family.samples]
+    names = {s.name for s in samples}
+    reasons = {s.labels["reason"] for s in samples if "reason" in s.labels}
+    for text in asked:
+        metrics = re.findall(r"\btokd_\w+", text)
+        assert metrics and set(metrics) <= names, text
+        assert text.count("(") == text.count(")") and text.count("{") == text.count("}"), text
+        for wanted in re.findall(r'reason=~?"([^"]*)"', text):
+            assert set(wanted.split("|")) <= reasons, text
+    assert appliance.stop() == 0
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -152,10 +152,10 @@ def test_an_unknown_driver_says_what_to_look_at(binary: Path) -> None:
     assert "check the names and arguments of -a and --vdev" in last_line(done)
 
 
-def test_a_device_that_fails_leaves_no_port_and_says_so(binary: Path) -> None:
+def test_a_missing_interface_is_named(binary: Path) -> None:
     done = start_eal(binary, *NO_DEVICE, "--vdev=net_af_packet0,iface=nosuch")
     assert done.returncode == 1
-    assert "if you named one before --, see EAL's messages above" in done.stderr
+    assert "--vdev net_af_packet0: no interface nosuch in this network namespace" in done.stderr
 
 
 def test_a_file_prefix_in_use_asks_for_another(start, binary: Path, gpt2_file: Path) -> None:
@@ -317,7 +317,7 @@ def test_the_log_and_telemetry_say_where_values_came_from(start, gpt2_file, monk
     appliance.wait_for("ready:")
     assert re.search(r"options \(command line\):.* rxd=512", appliance.said())
     assert re.search(r"options \(environment\): drain=7\n", appliance.said())
-    assert re.search(r"options \(default\): .*txd=1024", appliance.said())
+    assert "txd=" not in appliance.said()  # a default
     config = appliance.telemetry("/tokd/config")
     assert config["rxd_from"] == "command line"
     assert config["drain"] == "7"

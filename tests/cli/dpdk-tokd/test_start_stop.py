@@ -10,6 +10,7 @@ import signal
 import socket
 import stat
 import struct
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -157,6 +158,22 @@ def test_no_port_says_how_to_give_one(start, gpt2_file: Path) -> None:
         assert remedy in appliance.said()
 
 
+def test_a_full_runtime_folder_is_an_error(start, gpt2_file, tmp_path: Path, monkeypatch) -> None:
+    """EAL maps files there: where the file system is full, a store to them is a SIGBUS."""
+    full = tmp_path / "run"
+    full.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(full)]
+    if os.geteuid() != 0 or subprocess.run(mount, check=False).returncode != 0:
+        pytest.skip("cannot mount a tmpfs")
+    monkeypatch.setenv("RUNTIME_DIRECTORY", str(full))
+    try:
+        appliance = start("--vocab", str(gpt2_file))
+        appliance.wait_for(f"{full}: No space left on device for the")
+        assert appliance.stop() == 1
+    finally:
+        subprocess.run(["umount", "-l", full], check=True)
+
+
 def test_a_wrong_port_is_answered_with_those_there_are(start, gpt2_file: Path) -> None:
     appliance = start("--vocab", str(gpt2_file), "--port", "3")
     appliance.wait_for("--port 3: no such port; ports: 0 (net_null0)")
@@ -166,7 +183,7 @@ def test_a_wrong_port_is_answered_with_those_there_are(start, gpt2_file: Path) -
 def test_a_missing_vocabulary_is_named(start) -> None:
     appliance = start("--vocab", "/nonexistent/vocabulary.json")
     appliance.wait_for("/nonexistent/vocabulary.json")
-    assert appliance.stop() == 1
+    assert appliance.stop() == 2  # as --check-config
 
 
 def test_fewer_queues_than_workers_are_refused(start, gpt2_file: Path) -> None:
@@ -232,7 +249,7 @@ def test_several_vocabularies_are_loaded(start, gpt2_file: Path, small_vocab: Pa
 
 def test_a_vocabulary_named_twice_is_refused(start, gpt2_file: Path) -> None:
     appliance = start("--vocab", f"{gpt2_file},{gpt2_file}")
-    assert appliance.wait(30) == 1
+    assert appliance.wait(30) == 2
     appliance.stop()
     assert "are the same vocabulary" in appliance.said()
 
@@ -240,7 +257,7 @@ def test_a_vocabulary_named_twice_is_refused(start, gpt2_file: Path) -> None:
 @pytest.mark.parametrize("names", ["gpt2,,gpt2", ",".join("abcdefghi")])
 def test_a_list_of_vocabularies_that_is_none_is_refused(start, names: str) -> None:
     appliance = start("--vocab", names)
-    assert appliance.wait(30) == 1
+    assert appliance.wait(30) == 2
     appliance.stop()
     assert "--vocab" in appliance.said()
 

@@ -830,6 +830,28 @@ def test_check_says_cost_and_remedy_of_each_finding(tmp_path):
     assert [f["what"] for f in found if not f["cost"] and "hugepagesz" not in f["what"]] == []
 
 
+def test_check_proposes_when_nothing_is_asked(tmp_path):
+    roots.debian(tmp_path)
+    done = host(tmp_path, "check")
+    ask = "--cores 2-7 --hugepages 7x1G"
+    assert done.returncode == 1
+    assert done.stdout.startswith(f"note  plan      nothing is asked; proposed: {ask}\n")
+    assert done.stdout.endswith(f"stands for: tokd-host apply {ask}\n")
+    assert "nothing to do: give" in refused(tmp_path, "verify")
+    good(tmp_path, "apply", *ask.split())
+    assert "nothing is asked" not in host(tmp_path, "check").stdout
+
+
+def test_check_does_not_say_apply_where_apply_refuses(tmp_path):
+    roots.debian(tmp_path)
+    (tmp_path / "usr/sbin/grub-mkconfig").unlink()
+    why = "found neither grubby"
+    assert why in refused(tmp_path, "apply", *ASK)
+    done = host(tmp_path, "check", *ASK)
+    assert done.returncode == 1 and done.stdout.count(why) == 1
+    assert "tokd-host apply" not in done.stdout
+
+
 @pytest.mark.parametrize(
     ("args", "said"),
     [
@@ -903,7 +925,7 @@ def test_a_governor_that_is_not_offered_is_not_promised(tmp_path):
     roots.put(tmp_path, offered, "powersave schedutil\n")
     found = json.loads(host(tmp_path, "check", *ASK, "--json").stdout)
     remedies = {f["what"]: f["remedy"] for f in found if f["stage"] == "governor"}
-    assert remedies["CPU 1: governor schedutil"] == "tokd-host apply"
+    assert remedies["CPU 1,3-4: governor schedutil"] == "tokd-host apply"
     assert "offers no governor performance" in remedies["CPU 2: governor schedutil"]
 
 

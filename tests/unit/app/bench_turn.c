@@ -2,7 +2,7 @@
 /*
  * What a text costs a worker, from a full RX queue to its reply in the TX queue: bursts of 32 texts
  * of one packet each, over net_ring. For comparing two builds, or copied replies with --zero-copy:
- * run them interleaved and compare the least of many (doc/reference/telemetry.md). --held N: beside
+ * run them interleaved and compare medians of many (doc/reference/telemetry.md). --held N: beside
  * N open streams, each of another source, in a table for 131,072: what looking one up costs then.
  *
  * VOCABULARY FILE: pieces of a file's text under a real vocabulary, of one client and of 256, in

@@ -7,6 +7,7 @@
 
 #include "fixture.h"
 #include "control/port/port.h"
+#include "control/vocabs/terms.h"
 #include "control/worker_open.h"
 #include "control/zero_copy_open.h"
 #include "vocabulary.h"
@@ -28,7 +29,7 @@ const char *fx_vocab;
 struct rte_ring *fx_tx;
 static struct rte_ring *rx;
 static uint16_t port;
-static struct tok_vocab *vocab, *second_vocab;
+static struct tokd_vocabs vocabs = {.node = SOCKET_ID_ANY, .n = 2};
 static const struct tokd_addr our_ip6 = {.byte = {0x20, 0x01, 0x0d, 0xb8, [13] = 0xaa, 0xbb, 1}};
 static const struct rte_ether_addr our_mac = {{2, 0, 0, 0, 0, 1}};
 
@@ -58,17 +59,17 @@ fixture_start(int argc, char **argv)
 		rte_eth_tx_queue_setup(port, 0, TX_DESC, 0, NULL) < 0 ||
 		rte_eth_dev_start(port) < 0)
 		return -1;
-	vocab = fx_vocab != NULL ? tok_vocab_load(fx_vocab, NULL, &err)
-				 : vocabulary_make(VOCABULARY_MERGES);
-	second_vocab = vocabulary_make(4);
-	return vocab == NULL || second_vocab == NULL ? -1 : 0;
+	vocabs.tok[0] = fx_vocab != NULL ? tok_vocab_load(fx_vocab, NULL, &err)
+					 : vocabulary_make(VOCABULARY_MERGES);
+	vocabs.tok[1] = vocabulary_make(4);
+	return vocabs.tok[0] == NULL || vocabs.tok[1] == NULL ? -1 : 0;
 }
 
 void
 fixture_stop(void)
 {
-	tok_vocab_free(vocab);
-	tok_vocab_free(second_vocab);
+	for (uint32_t i = 0; i < vocabs.n; i++)
+		tok_vocab_free(vocabs.tok[i]);
 	rte_eth_dev_stop(port);
 	rte_eth_dev_close(port);
 	rte_ring_free(rx);
@@ -90,6 +91,16 @@ ring_make(struct tokd_ring *r, uint32_t bytes)
 	r->data = mem + TOKD_RING_HDR_BYTES;
 	r->mask = bytes - 1;
 	r->limit = bytes;
+}
+
+struct tokd_terms *
+fixture_terms(struct tokd_vocabs *v)
+{
+	struct tok_error err;
+	struct tokd_terms *t = tokd_terms_create(&fx->opt, v, 0, &err);
+
+	assert_non_null(t);
+	return t;
 }
 
 static int
@@ -117,8 +128,7 @@ setup_with(uint32_t ring_bytes, uint32_t side_bytes, bool zero_copy)
 	fx->w = (struct tokd_worker){
 		.port = port,
 		.pool = fx_pool,
-		.vocab = {{.tok = vocab}, {.tok = second_vocab}},
-		.n_vocabs = 2,
+		.terms = fixture_terms(&vocabs),
 		.ip = fx->opt.ip,
 		.ip6 = our_ip6,
 		.udp_port = RTE_BE16(TOKD_WIRE_PORT),
@@ -213,6 +223,8 @@ teardown(void **state)
 	assert_int_equal(fx->w.zc.n_out, 0);
 	tokd_worker_free(&fx->w); /* with the fragments it still has */
 	tokd_zero_copy_close(&fx->w);
+	assert_int_equal(fx->w.terms->users, 1);
+	tokd_terms_free(fx->w.terms);
 	assert_int_equal(rte_mempool_avail_count(fx_pool), POOL_MBUFS);
 	free(fx->w.ring.hdr);
 	free(fx);
@@ -262,7 +274,8 @@ drain(void)
 uint32_t
 whole(const void *text, uint32_t n, uint32_t *ids, uint32_t room)
 {
-	struct tok_result r = tok_encode(fx->w.vocab[fx->vocab].tok, NULL, text, n, 0, ids, room);
+	struct tok_result r =
+		tok_encode(fx->w.terms->vocab[fx->vocab].tok, NULL, text, n, 0, ids, room);
 
 	assert_int_equal(r.status, TOK_OK);
 	assert_int_equal(r.consumed, n);

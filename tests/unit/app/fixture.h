@@ -18,6 +18,7 @@
 #include <tokd/wire.h>
 
 #include "test.h"
+#include "control/vocabs/vocabs.h"
 #include "datapath/loop/burst.h"
 #include <crc32c.h>
 #include "datapath/loop/housekeeping.h"
@@ -53,6 +54,8 @@ int setup_small_ring_and_side_store(void **state);
 int setup_zero_copy(void **state);
 int setup_small_ring_zero_copy(void **state);
 int teardown(void **state);
+/* What a reload would make of `v`, with the fixture's options. */
+struct tokd_terms *fixture_terms(struct tokd_vocabs *v);
 #define FIXTURE_TEST(name) TEST_WITH(name, setup, teardown)
 
 struct fixture {

@@ -195,7 +195,7 @@ next_reply(struct reply *r)
 	assert_int_equal(r->rep.magic, TOKD_WIRE_MAGIC);
 	assert_int_equal(r->rep.version, TOKD_WIRE_VERSION);
 	assert_int_equal(r->rep.type, TOKD_REPLY);
-	assert_int_equal(r->rep.vocab, fx->w.vocab[fx->vocab].checksum);
+	assert_int_equal(r->rep.vocab, fx->w.terms->vocab[fx->vocab].checksum);
 	each = r->rep.flags & TOKD_F_DECODE  ? 1
 	       : r->rep.flags & TOKD_F_SHORT ? sizeof(uint16_t)
 					     : sizeof(uint32_t);
@@ -285,7 +285,7 @@ gather(uint64_t stream, struct text_ids *got)
 		got->n_keys += n_keys;
 		assert_int_equal(rec->first, got->n);
 		assert_true(rec->epoch == EPOCH || rec->epoch == 0); /* 0: the plain-text port */
-		assert_int_equal(rec->vocab, fx->w.vocab[fx->vocab].checksum);
+		assert_int_equal(rec->vocab, fx->w.terms->vocab[fx->vocab].checksum);
 		got->first_flags += !!(rec->flags & TOKD_REC_FIRST);
 		got->last_flags += !!(rec->flags & TOKD_REC_LAST);
 		got->aborts += !!(rec->flags & TOKD_REC_ABORT);

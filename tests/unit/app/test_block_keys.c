@@ -133,7 +133,7 @@ TEST(block_keys_of_another_vocabulary_have_its_model)
 	begin(TOKB_LLM_D, 4, setup);
 	fx->vocab = 1;
 	r = text_packet(1, text, 500, 500, 0, 0);
-	r.req.vocab = fx->w.vocab[1].checksum;
+	r.req.vocab = fx->w.terms->vocab[1].checksum;
 	send_request(&r);
 	run();
 	expect_text(1, text, 500);

@@ -4,6 +4,7 @@
 
 #include "fixture.h"
 #include "small_vocab.h"
+#include "telemetry/histogram.h"
 
 #define DECODE (TOKD_F_IDS | TOKD_F_DECODE)
 #define IDS 6000
@@ -16,7 +17,7 @@ static uint8_t want[ROOM], got[ROOM];
 static void
 make_ids(uint32_t n, uint32_t seed, bool any)
 {
-	const struct tok_vocab *v = fx->w.vocab[0].tok;
+	const struct tok_vocab *v = fx->w.terms->vocab[0].tok;
 	static uint8_t text[4 * IDS];
 	struct tok_result r;
 
@@ -78,6 +79,12 @@ FIXTURE_TEST(decode_of_every_cut_gives_the_same_text)
 	assert_int_equal(fx->w.counter[C_DECODED_IDS], n_ids * fx->w.counter[C_STREAMS_DONE]);
 	expect_count(C_TEXT_BYTES, 0);
 	expect_count(C_IDS, 0);
+	for (uint32_t t = 0; t < T_COUNT; t++) {
+		const bool decodes = t == T_IDS_TO_TEXT || t == T_DECODER || t == T_RING_TO_REPLY;
+
+		assert_int_equal(tokd_histogram_count(&fx->w.time[t]),
+			decodes ? fx->w.counter[C_STREAMS_DONE] : 0);
+	}
 }
 
 FIXTURE_TEST(decode_of_packets_out_of_order_and_of_segments)
@@ -107,7 +114,8 @@ FIXTURE_TEST(decode_of_nothing_is_an_empty_text)
 
 FIXTURE_TEST(decode_names_the_id_that_is_none)
 {
-	const uint32_t bad[] = {tok_vocab_info(fx->w.vocab[0].tok).n_ids, UINT32_MAX, 1u << 31};
+	const uint32_t bad[] = {
+		tok_vocab_info(fx->w.terms->vocab[0].tok).n_ids, UINT32_MAX, 1u << 31};
 	uint64_t stream = 0;
 
 	for (uint32_t cut = 1; cut < 50; cut += 8) {
@@ -162,13 +170,13 @@ FIXTURE_TEST(decode_must_be_asked_for_in_all_packets_and_for_whole_ids)
 FIXTURE_TEST(decode_gives_no_text_longer_than_max_text)
 {
 	make_ids(400, 5, false);
-	fx->opt.max_text = RTE_MAX(4 * n_ids, n_want);
+	fx->w.terms->max_text = RTE_MAX(4 * n_ids, n_want);
 	send_text(1, ids, 4 * n_ids, 1000, DECODE);
 	run();
 	assert_true(take_text(true).rep.flags & TOKD_F_DONE);
-	fx->opt.max_text = 4 * 4;
+	fx->w.terms->max_text = 4 * 4;
 	for (uint32_t i = 0; i < 4; i++)
-		ids[i] = tok_vocab_info(fx->w.vocab[0].tok).n_ids - 4; /* " token" */
+		ids[i] = tok_vocab_info(fx->w.terms->vocab[0].tok).n_ids - 4; /* " token" */
 	send_text(2, ids, 4 * 4, 1000, DECODE);
 	run();
 	expect_fail(TOKD_R_TEXT_TOO_LONG);
@@ -177,7 +185,7 @@ FIXTURE_TEST(decode_gives_no_text_longer_than_max_text)
 /* A client that acknowledges nothing, with ids of long tokens. */
 FIXTURE_TEST(decode_stops_until_text_is_acknowledged)
 {
-	const uint32_t long_id = tok_vocab_info(fx->w.vocab[0].tok).n_ids - 4; /* " token" */
+	const uint32_t long_id = tok_vocab_info(fx->w.terms->vocab[0].tok).n_ids - 4; /* " token" */
 	const uint32_t n = 2048; /* of a packet: several records */
 	struct reply rep;
 	struct request r;

@@ -58,12 +58,12 @@ FIXTURE_TEST(refuse_other_versions_and_vocabularies)
 	expect_fail(TOKD_R_VERSION);
 	expect_count(C_DROP_VERSION, 1);
 	r = data_request(1, 0, 0, "hello", 5, 0);
-	r.req.vocab = fx->w.vocab[0].checksum + 1;
+	r.req.vocab = fx->w.terms->vocab[0].checksum + 1;
 	ask(&r);
 	expect_fail(TOKD_R_VOCAB);
 	expect_count(C_DROP_VOCAB, 1);
 	expect_count(C_STREAMS_OPENED, 0);
-	r.req.vocab = fx->w.vocab[0].checksum;
+	r.req.vocab = fx->w.terms->vocab[0].checksum;
 	ask(&r);
 	expect_count(C_STREAMS_OPENED, 1);
 }
@@ -77,7 +77,7 @@ FIXTURE_TEST(vocabularies_are_chosen_by_checksum)
 	r.req.text_crc = crc32c_of(text, sizeof(text));
 	/* The same stream id: another vocabulary makes it another stream. */
 	for (fx->vocab = 0; fx->vocab < 2; fx->vocab++) {
-		r.req.vocab = fx->w.vocab[fx->vocab].checksum;
+		r.req.vocab = fx->w.terms->vocab[fx->vocab].checksum;
 		send_request(&r);
 		run();
 		reply[fx->vocab] = expect_reply();
@@ -86,11 +86,11 @@ FIXTURE_TEST(vocabularies_are_chosen_by_checksum)
 	}
 	assert_true(reply[0].rep.total < reply[1].rep.total);
 	fx->vocab = 0;
-	r.req.vocab = 0; /* the first: that stream is done */
+	r.req.vocab = 0; /* the first, by another name: a stream of its own */
 	send_request(&r);
 	run();
 	assert_int_equal(expect_reply().rep.total, reply[0].rep.total);
-	expect_count(C_STREAMS_OPENED, 2);
+	expect_count(C_STREAMS_OPENED, 3);
 }
 
 FIXTURE_TEST(refuse_lengths_that_disagree)
@@ -205,7 +205,7 @@ FIXTURE_TEST(refuse_texts_that_are_too_long)
 {
 	struct request r;
 
-	fx->opt.max_text = 8;
+	fx->w.terms->max_text = 8;
 	r = data_request(1, 0, 0, "hello", 5, 0);
 	ask(&r);
 	r = data_request(1, 1, 5, "worl", 4, 0);
@@ -247,7 +247,7 @@ FIXTURE_TEST(refuse_what_the_tokenizer_refuses)
 
 	ask(&r);
 	expect_nothing();
-	fx->opt.strict_utf8 = true;
+	fx->w.terms->tok_flags |= TOK_STRICT_UTF8;
 	r = data_request(2, 0, 0, "\xff\xff", 2, 0);
 	ask(&r);
 	expect_fail(TOKD_R_UTF8);

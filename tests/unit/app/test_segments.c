@@ -3,6 +3,7 @@
 #include <netinet/in.h>
 
 #include "fixture.h"
+#include "datapath/net/net_frag.h"
 #include "frames6.h"
 
 #define HEADERS (14 + 20 + 8 + sizeof(struct tokd_req))
@@ -212,11 +213,8 @@ FIXTURE_TEST(fragments_never_whole_make_way_for_others)
 	assert_true(rte_mempool_avail_count(fx_pool) >=
 		    POOL_MBUFS - 1 - FRAGMENTS * RTE_LIBRTE_IP_FRAG_MAX_FRAG);
 	assert_true(fx->w.counter[C_DROP_IP_FRAGMENT] >= 9 * FRAGMENTS);
-	/* When their time is over there is room again. */
-	for (uint32_t ms = 0; ms < 250; ms += 10) {
-		rte_delay_us_block(10000);
-		run();
-	}
+	/* The table is full: the time that each has is short. */
+	rte_delay_us_block(1000 * (TOKD_FRAG_FULL_MS + 1));
 	for (uint32_t p = 0; p < PARTS; p++)
 		put(fragment(&f, p * PART, (p + 1) * PART, 5000, p + 1 < PARTS));
 	run();

@@ -112,7 +112,7 @@ TEST_WITH(text_port_refuses_what_is_too_long_or_no_text, setup_small_ring, teard
 {
 	char line[1000];
 
-	fx->opt.max_text = 15;
+	fx->w.terms->max_text = 15;
 	put(text_frame("sixteen, sixteen", 16));
 	run();
 	answers(line, sizeof(line));
@@ -121,7 +121,7 @@ TEST_WITH(text_port_refuses_what_is_too_long_or_no_text, setup_small_ring, teard
 		"option\n");
 	expect_count(C_DROP_TOO_LONG, 1);
 	expect_count(C_RECORDS, 0);
-	fx->opt.strict_utf8 = true;
+	fx->w.terms->tok_flags |= TOK_STRICT_UTF8;
 	put(text_frame("\xff", 1));
 	run();
 	answers(line, sizeof(line));
@@ -237,7 +237,7 @@ FIXTURE_TEST(text_port_says_that_it_stops_to_a_text_that_waits)
 
 FIXTURE_TEST(text_port_says_why_a_text_is_refused)
 {
-	const struct tokd_vocab was = fx->w.vocab[0];
+	const struct tokd_vocab was = fx->w.terms->vocab[0];
 	struct tok_vocab *nfc = vocabulary_make_nfc(VOCABULARY_MERGES);
 	uint8_t text[2 * (TOK_NFC_MARKS_MAX + 2)];
 	char line[1000];
@@ -245,15 +245,15 @@ FIXTURE_TEST(text_port_says_why_a_text_is_refused)
 	assert_non_null(nfc);
 	for (size_t i = 0; i < sizeof(text); i += 2)
 		memcpy(text + i, "\xcc\x81", 2);
-	fx->w.vocab[0].tok = nfc;
-	fx->w.vocab[0].cache = NULL;
+	fx->w.terms->vocab[0].tok = nfc;
+	fx->w.terms->vocab[0].cache = NULL;
 	put(text_frame(text, sizeof(text)));
 	run();
-	fx->w.vocab[0] = was;
+	fx->w.terms->vocab[0] = was;
 	tok_vocab_free(nfc);
 	answers(line, sizeof(line));
 	assert_string_equal(
-		line, "error: more than 256 combining marks in a row: form C has a limit\n");
+		line, "error: more than 256 combining marks in a row: a limit of streams\n");
 	expect_count(C_DROP_TEXT, 1);
 }
 
@@ -290,7 +290,7 @@ FIXTURE_TEST(text_port_answers_no_server)
 		put(m);
 		run();
 		expect_nothing();
-		expect_count(C_DROP_UDP_PORT, i + 1);
+		expect_count(C_DROP_TEXT_SOURCE, i + 1);
 	}
 	expect_count(C_TEXT_PORT, 0);
 	put(text_frame("hello", 5));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <stdalign.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -7,6 +8,16 @@
 #include <sys/socket.h>
 
 #include "loopback.h"
+
+static bool
+hears(struct loopback *f, const struct tokd_req *req)
+{
+	if (req->type == TOKD_DATA)
+		f->epoch = req->epoch;
+	if (!f->deaf || req->epoch != f->epoch)
+		return true;
+	return req->type == TOKD_DATA && req->packet < f->takes;
+}
 
 static void *
 serve(void *arg)
@@ -16,15 +27,16 @@ serve(void *arg)
 	struct loopback *f = arg;
 
 	while (!f->stop) {
-		uint8_t packet[65507];
+		alignas(struct tokd_req) uint8_t packet[65507];
 		struct sockaddr_storage peer;
 		socklen_t peer_len = sizeof(peer);
 		ssize_t len = recvfrom(
 			f->fd, packet, sizeof(packet), 0, (struct sockaddr *)&peer, &peer_len);
 		uint32_t n;
 
-		if (len < 0 || f->dead)
-			continue; /* a time-out: to look whether it shall stop */
+		/* A time-out: to look whether it shall stop. */
+		if (len < 0 || f->dead || !hears(f, (const struct tokd_req *)packet))
+			continue;
 		n = server_answer(f->server, packet, (uint32_t)len, out, out_len, 1024);
 		for (uint32_t i = 0; i < n; i++)
 			(void)sendto(

@@ -10,7 +10,9 @@
 struct loopback {
 	int fd;
 	uint16_t port;
-	_Atomic bool stop, dead;   /* dead: it reads and says nothing */
+	_Atomic bool stop, dead; /* dead: it reads and says nothing */
+	bool deaf;		 /* to all of a text but its first `takes` packets; not to probes */
+	uint32_t takes, epoch;	 /* epoch: of texts */
 	_Atomic uint32_t answered; /* packets */
 	pthread_t thread;
 	struct server *server;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include <sys/socket.h>
 
+#include "client_inside.h"
 #include "loopback.h"
 
 #define VOCAB 5 /* of the server */
@@ -67,6 +68,7 @@ all_right(void)
 	for (uint32_t i = 0; i < TEXTS; i++) {
 		assert_int_equal(request[i].status, TOKD_OK);
 		assert_int_equal(request[i].n_ids, request[i].len);
+		assert_int_equal(request[i].total, request[i].len);
 		for (uint32_t k = 0; k < request[i].n_ids; k++)
 			assert_int_equal(ids[i][k], text[i][k]);
 	}
@@ -141,8 +143,8 @@ TEST(without_one_appliance_only_its_own_texts_are_elsewhere)
 
 TEST(a_silent_appliance_loses_its_texts_and_gets_its_own_again)
 {
+	uint32_t before, retransmits = 0;
 	struct pair p;
-	uint32_t before;
 
 	if (!start_pair(&p))
 		skip();
@@ -159,6 +161,11 @@ TEST(a_silent_appliance_loses_its_texts_and_gets_its_own_again)
 	all_right();
 	assert_in_range(tokd_client_stats(p.c).moved, TEXTS / 4, TEXTS);
 	assert_int_equal(tokd_client_stats(p.c).healthy, 1);
+	for (uint32_t i = 0; i < TEXTS; i++) {
+		assert_int_equal(request[i].resends, request[i].moves);
+		retransmits += request[i].moves > 0 ? request[i].retransmits : 0;
+	}
+	assert_true(retransmits > 0); /* by the one that was silent */
 	before = p.server[1].answered;
 	p.server[1].dead = false;
 	wait_healthy(p.c, 2);
@@ -166,6 +173,54 @@ TEST(a_silent_appliance_loses_its_texts_and_gets_its_own_again)
 	finish_all(p.c);
 	all_right();
 	assert_true(p.server[1].answered > before + TEXTS / 4);
+	end_pair(&p);
+}
+
+TEST(an_appliance_that_answers_probes_but_no_texts_is_asked_less_and_less_often)
+{
+	struct pair p;
+
+	if (!start_pair(&p))
+		skip();
+	p.server[1].deaf = true;
+	server_go(&p.server[0]);
+	server_go(&p.server[1]);
+	for (int i = 0; i < 3; i++) {
+		submit_all(p.c);
+		finish_all(p.c);
+		all_right();
+		wait_healthy(p.c, 2);
+	}
+	assert_in_range(p.c->appliance[1].pause, 400 * MS, 2000 * MS);
+	assert_int_equal(p.c->appliance[0].pause, 50 * MS);
+	end_pair(&p);
+}
+
+/* Each takes its first packet and then is silent. */
+TEST(a_text_is_moved_only_so_often)
+{
+	static uint8_t long_text[3 * TOKD_WIRE_PAYLOAD];
+	static uint32_t room[sizeof(long_text)];
+	struct tokd_request *done, r = {.text = long_text,
+					   .len = sizeof(long_text),
+					   .ids = room,
+					   .max_ids = sizeof(long_text)};
+	struct pair p;
+
+	if (!start_pair(&p))
+		skip();
+	for (int i = 0; i < 2; i++) {
+		p.server[i].deaf = true;
+		p.server[i].takes = 1;
+		server_go(&p.server[i]);
+	}
+	p.c->timeout_ms = 400; /* silent is one after a quarter of it */
+	assert_int_equal(tokd_client_submit(p.c, &r), TOKD_PENDING);
+	assert_int_equal(tokd_client_wait(p.c, &done, 1, 20000), 1);
+	assert_int_equal(r.status, TOKD_E_NET);
+	assert_int_equal(r.error, ETIMEDOUT);
+	assert_int_equal(r.resends, 8);
+	assert_int_equal(tokd_client_stats(p.c).moved, 8);
 	end_pair(&p);
 }
 
@@ -187,6 +242,7 @@ TEST(nothing_that_listens_there)
 	server_end(&one);
 	assert_int_equal(tokd_client_tokenize(c, "text", 4, ids[0], MOST, 0), TOKD_E_NET);
 	assert_non_null(strstr(tokd_client_error(c), "refused"));
+	assert_non_null(strstr(tokd_client_error(c), "all the others are down, too"));
 	assert_int_equal(tokd_client_stats(c).healthy, 0);
 	tokd_client_close(c);
 }
@@ -221,6 +277,27 @@ TEST(a_refusal_of_the_appliance_moves_a_text_one_of_the_text_does_not)
 		}
 		end_pair(&p);
 	}
+}
+
+TEST(shutdown_sends_a_text_to_one_that_was_down)
+{
+	struct pair p;
+
+	if (!start_pair(&p))
+		skip();
+	p.server[0].dead = true;
+	server_go(&p.server[0]);
+	server_go(&p.server[1]);
+	submit_all(p.c);
+	finish_all(p.c);
+	assert_int_equal(tokd_client_stats(p.c).healthy, 1);
+	p.server[0].dead = false; /* nobody has asked it since */
+	p.server[1].server->refuse_first = UINT32_MAX;
+	p.server[1].server->reason = TOKD_R_SHUTDOWN;
+	submit_all(p.c);
+	finish_all(p.c);
+	all_right();
+	end_pair(&p);
 }
 
 TEST(a_text_that_all_refuse_fails)
@@ -282,7 +359,8 @@ TEST(a_list_that_is_wrong_is_refused)
 		{"127.0.0.1,127.0.0.2", 0, "2 appliances: give the checksum of the vocabulary"},
 		{"127.0.0.1,,127.0.0.2", 1, "host : expected a name or an address"},
 		{"", 0, "host : expected a name or an address"},
-		{"127.0.0.1:1,127.0.0.1:1", 1, "127.0.0.1:1: given twice"},
+		{"127.0.0.1:1,127.0.0.1:1", 1, "127.0.0.1:1: the same address as 127.0.0.1:1"},
+		{"127.0.0.1:1,127.1:1", 1, "127.1:1: the same address as 127.0.0.1:1"},
 		{"127.0.0.1:0,127.0.0.2", 1, "port 0: give a number from 1 to 65535"},
 		{"127.0.0.1:65536", 1, "port 65536: give a number"},
 		{"127.0.0.1:1x,127.0.0.2", 1, "port 1x: give a number"},

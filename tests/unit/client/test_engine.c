@@ -301,6 +301,21 @@ TEST(busy_is_tried_again_under_the_same_id_after_a_pause)
 	world_free(w);
 }
 
+TEST(shutdown_is_tried_again_until_the_appliance_is_back)
+{
+	struct world *w = world_make(NULL);
+	struct text t;
+
+	w->server.reason = TOKD_R_SHUTDOWN;
+	w->server.refuse_first = 8;
+	text_begin(w, &t, 100, 0, 0);
+	world_run(w, 1);
+	assert_int_equal(t.r.resends, 8);
+	assert_true(w->now >= (5 << 8) * MS - 5 * MS);
+	text_right(&t);
+	world_free(w);
+}
+
 TEST(validate_is_answered_at_once_under_the_same_id_and_once)
 {
 	struct world *w = world_make(NULL);
@@ -447,6 +462,13 @@ TEST(half_an_id_is_refused_and_one_that_is_none_is_named)
 	world_run(w, 1);
 	assert_int_equal(r.status, TOKD_E_REFUSED);
 	assert_int_equal(r.error, 2);
+	/* There is no fifth id. */
+	assert_int_equal(tokd_engine_submit(w->e, &r), TOKD_PENDING);
+	w->server.refuse_first = 1;
+	w->server.retry_ms = 16;
+	world_run(w, 1);
+	assert_int_equal(r.status, TOKD_OK);
+	assert_int_equal(tokd_engine_stats(w->e).bad, 1);
 	world_free(w);
 }
 
@@ -465,7 +487,8 @@ TEST(refusals_end_a_request_with_their_reason)
 		world_run(w, 1);
 		assert_int_equal(t.r.status, waits ? TOKD_E_TIMEOUT : TOKD_E_REFUSED);
 		assert_int_equal(t.r.reason, waits ? 0 : reason);
-		if (reason == TOKD_R_BUSY) /* as long as a request may make no progress */
+		if (reason == TOKD_R_BUSY ||
+			reason == TOKD_R_SHUTDOWN) /* as long as a request may make no progress */
 			assert_true(t.r.resends > 8 && w->now >= 5000 * MS);
 		else
 			assert_int_equal(t.r.resends, again ? 8 : 0);

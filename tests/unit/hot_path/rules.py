@@ -43,7 +43,6 @@ INLINE_LOCK = re.compile(r"rte_\w*lock(_\w+)?|rte_wait_until_\w+|pthread_\w+|mtx
 # Where something of the hot path begins that other parts of it do not call.
 ROOTS = (
     "tok_stream_feed",
-    "tok_encode",
     "tok_decode",
     "tok_decode_stream_feed",
     "tokd_worker_run",
@@ -70,6 +69,7 @@ EXTERNAL = {
     "rte_pktmbuf_free_bulk": "back to the pools, as by rte_pktmbuf_free, which is inline",
     "rte_ipv4_frag_reassemble_packet": "a table made whole at start; mbufs are chained, not copied",
     "rte_ipv6_frag_reassemble_packet": "the same",
+    "rte_ip_frag_table_del_expired_entries": "the oldest of that table, while it is full",
     "rte_ip_frag_free_death_row": "mbufs of incomplete datagrams, back to their pools",
     "rte_acl_classify": "the sources of --allow, a burst at once: a table made at start",
     r"SHA256_(Init|Update|Final)": "OpenSSL's, on a context of ours: instructions of the CPU",
@@ -122,6 +122,7 @@ BY_POINTER = {
             *(f"feed_literal_{n}" for n in range(4)),
         ),
     ),
+    "has_room": ByPointer("more room for marks: NULL in a stream; of a whole text it allocates"),
     "tok_stream_init": ByPointer(
         "the same: begins a text",
         (
@@ -200,12 +201,14 @@ NOT_HOT = {
     r"fill_table": "of a CRC, once, while loading",
     r"(mem|vocab|cache)_(alloc|free)": "struct tok_mem: used while loading and freeing",
     r"compare_\w+": "for qsort, while loading",
+    r"double_marks": "more room for marks, of a whole text",
     r"keep": "a stage that keeps an added token's normal form, while loading",
     r"tokd_check_\w+": "of an option's value, before workers start",
-    r"control_thread": "the control thread",
     r"on_(signal|denied)|drop": "of the sandbox: handlers of signals that no worker sees",
     r"exclude_from_dumps": "the same: by rte_memseg_contig_walk, before workers start",
+    r"(control|reload)_thread": "threads of their own",
     r"show_usage": "by EAL, for --help",
+    r"take_log": "the stream of the log",
     r"is_net_driver": "by scandir, for --version",
     r"reconnect|describe|close_(shm|verbs)": "of a transport: called by the control thread",
     r"admit|undo": "of a transport's set-up",

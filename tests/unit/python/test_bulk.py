@@ -192,7 +192,7 @@ import sys, time
 from dpdk_tokd.bulk import cli, run, sources
 sources.BLOCK, run.SAVE_SECONDS = 20_000, 0
 encode = run._encode
-run._encode = lambda *a: (time.sleep(0.002), encode(*a))[1]
+run._encode = lambda *a: (time.sleep(0.005), encode(*a))[1]
 sys.exit(cli.main(sys.argv[1:]))
 """
 

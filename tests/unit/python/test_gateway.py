@@ -77,6 +77,8 @@ def ask(
     sent: list[Any] = []
 
     async def receive() -> Any:
+        if not messages:
+            await asyncio.Event().wait()  # the client does not hang up
         return messages.pop(0)
 
     async def send(message: Any) -> None:
@@ -139,7 +141,7 @@ def test_a_conversation_is_rendered(app: App, model: Model) -> None:
             "/detokenize",
             {"tokens": [1, -1]},
             400,
-            r"tokens\[1\]: -1: expected 0 to 50256",
+            r"tokens\[1\]: -1: expected an id of the vocabulary, 0 to 50256",
             "tokens",
         ),
         ("/detokenize", {"tokens": [50257]}, 400, r"tokens\[0\]: 50257", "tokens"),

@@ -58,6 +58,7 @@ def pair(models: Models) -> Iterator[tuple[Appliance, Appliance]]:
         one.ids = lambda text: tokenizer.encode(
             text, add_special_tokens=False, tokens_in_text="none"
         )
+        one.text = lambda ids: tokenizer.decode(ids).encode()
         one.start()
     yield both
     for one in both:
@@ -77,8 +78,12 @@ async def ask(app: App, path: str, body: object = None) -> tuple[int, Any, dict[
         "headers": [(b"content-type", b"application/json")],
     }
 
+    messages = [{"type": "http.request", "body": json.dumps(body).encode()}]
+
     async def receive() -> Any:
-        return {"type": "http.request", "body": json.dumps(body).encode()}
+        if not messages:
+            await asyncio.Event().wait()  # the client does not hang up
+        return messages.pop()
 
     async def send(message: Any) -> None:
         sent.append(message)
@@ -107,6 +112,54 @@ def test_plain_prompts_go_to_the_appliances(
             one.reply = lambda req, text, one=one: one.fail(req, Reason.TEXT_TOO_LONG)
         status, got, _ = await ask(app, "/tokenize", {"prompt": PLAIN[3]})
         assert got["tokens"] == tokenizer.encode(PLAIN[3]).tolist()
+
+    asyncio.run(work())
+
+
+def test_ids_go_to_the_appliances(models: Models, pair: tuple[Appliance, Appliance]) -> None:
+    """Those of whole answers; the text is the same. Half a character is done here."""
+    tokenizer = models.first.tokenizer
+    here = App(models)
+    half = tokenizer.encode("half: 😀", add_special_tokens=False).tolist()[:-1]
+    lists = [tokenizer.encode(text).tolist() for text in PLAIN + SPELLED if text]
+
+    def asked(ids: list[int], skip: bool) -> list[tuple[str, Any]]:
+        choices = [{"index": i, "token_ids": ids} for i in range(2)]
+        answer = {"request_id": "r", "choices": choices}
+        how = {"skip_special_tokens": skip}
+        return [
+            ("/detokenize", {"tokens": ids}),
+            (
+                "/v1/completions/derender",
+                {"generate_responses": [answer], "completion_request": how},
+            ),
+            (
+                "/v1/chat/completions/derender",
+                {"generate_response": answer, "chat_request": how | {"messages": []}},
+            ),
+        ]
+
+    async def work() -> None:
+        requests = [
+            one for ids in (*lists, half) for skip in (True, False) for one in asked(ids, skip)
+        ]
+        want = [await ask(here, path, body) for path, body in requests]
+        attach(models, hosts(pair), 16)
+        app = App(models)
+        for (path, body), (status, answer, _) in zip(requests, want, strict=True):
+            before = sum(one.data for one in pair)
+            got = await ask(app, path, body)
+            for one in (got[1], answer):
+                one.pop("created", None)
+            assert (status, *got[:2]) == (200, 200, answer), body
+            assert sum(one.data for one in pair) - before >= (1 if path == "/detokenize" else 2)
+        for reason in (Reason.TEXT_TOO_LONG, Reason.BUSY):
+            for one in pair:
+                one.reply = lambda req, _, one=one, reason=reason: one.fail(req, reason)
+            for path, body in asked(lists[0], False):
+                status, _, headers = await ask(app, path, body)
+                assert status == (200 if reason == Reason.TEXT_TOO_LONG else 429), path
+                assert (b"retry-after" in headers) == (status == 429)
 
     asyncio.run(work())
 

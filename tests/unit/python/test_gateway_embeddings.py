@@ -20,6 +20,7 @@ from dpdk_tokd.gateway import batches
 from dpdk_tokd.gateway.app import App
 from dpdk_tokd.gateway.models import Model, Models
 from test_gateway import ask
+from test_gateway_server import answer_of, post, serving, until
 
 
 def vectors(rows: Sequence[Any]) -> Any:
@@ -27,22 +28,24 @@ def vectors(rows: Sequence[Any]) -> Any:
     return np.array([[len(row), row[0], row[-1], 1] for row in rows], np.float32)
 
 
+def embedder(model: Model) -> Any:
+    return SimpleNamespace(
+        tokenizer=model.tokenizer,
+        max_tokens=8,
+        dimensions=4,
+        normalizes=False,
+        prompts={"query": "one"},
+        default_prompt=None,
+        pooling="mean",
+        vectors=vectors,
+    )
+
+
 @pytest.fixture
 def app(gpt2_file: Path) -> App:
     model = Model("gpt2", str(gpt2_file))
     made = App(Models([model, Model("plain", str(gpt2_file))]))
-    made.embeddings.add(
-        "gpt2",
-        SimpleNamespace(
-            tokenizer=model.tokenizer,
-            max_tokens=8,
-            dimensions=4,
-            normalizes=False,
-            prompts={"query": "one"},
-            default_prompt=None,
-            vectors=vectors,
-        ),
-    )
+    made.embeddings.add("gpt2", embedder(model))
     return made
 
 
@@ -102,8 +105,12 @@ def test_what_only_tei_has(app: App) -> None:
         ({"in": ["a", 1]}, 400, "not both"),
         ({"in": [1, "a"]}, 400, "not both"),
         ({"in": [[1], "a"]}, 400, "not both"),
-        ({"in": [[-1]]}, 400, r"\[0\]\[0\]: -1: expected 0 to 50256"),
-        ({"in": [[1], [2, 50257]]}, 400, r"\[1\]\[1\]: 50257: expected 0 to 50256"),
+        ({"in": [[-1]]}, 400, r"\[0\]\[0\]: -1: expected an id of the vocabulary, 0 to 50256"),
+        (
+            {"in": [[1], [2, 50257]]},
+            400,
+            r"\[1\]\[1\]: 50257: expected an id of the vocabulary, 0 to 50256",
+        ),
         ({"in": ["a"] * 1025}, 413, "batch size 1025 > maximum allowed batch size 1024"),
         ({"in": "a", "dimensions": 0}, 400, "dimensions: 0: expected 1 to 4"),
         ({"in": "a", "dimensions": 5}, 400, "dimensions: 5: expected 1 to 4"),
@@ -119,6 +126,13 @@ def test_what_is_wrong_is_named(app: App, given: Any, status: int, message: str)
     error = answer.json()
     assert answer.status == status and re.search(message, error["error"]), error
     assert error["error_type"] in ("Validation", "Empty")
+
+
+def test_it_says_what_it_is(app: App) -> None:
+    info = ask(app, "/info").json()
+    assert info["model_type"] == {"embedding": {"pooling": "mean"}}
+    assert (info["model_dtype"], info["served_model_name"]) == ("float32", "gpt2")
+    assert (info["max_input_length"], info["max_batch_tokens"]) == (8, batches.BATCH_TOKENS)
 
 
 def test_too_long_and_unknown(app: App) -> None:
@@ -204,6 +218,29 @@ def test_who_hangs_up_is_not_worked_for() -> None:
         held.go.release()
         assert len(await queue.vectors([row(3)])) == 1
         assert held.batches == [[1], [3]] and queue.waiting == 0
+
+    asyncio.run(clients())
+
+
+def test_who_hangs_up_while_texts_wait_is_counted(app: App, tmp_path: Path) -> None:
+    held = Held()
+    app.embeddings.batches["gpt2"] = queue = batches.Batches(held.run)
+    counted = 'tokd_gateway_requests_total{path="/v1/embeddings",status="499"} 1.0'
+
+    async def clients() -> None:
+        async with serving(app, tmp_path / "socket") as connect:
+            reader, writer = await connect()
+            writer.write(post({"input": [1]}, "/v1/embeddings"))
+            await begun(held)
+            _, gone = await connect()
+            gone.write(post({"input": [2]}, "/v1/embeddings"))
+            await until(lambda: queue.waiting == 1)
+            gone.close()
+            await until(lambda: counted in app.metrics.page().decode())
+            held.go.release()
+            assert (await answer_of(reader))[0] == 200
+            writer.close()
+        assert held.batches == [[1]] and (queue.waiting, app.in_progress) == (0, 0)
 
     asyncio.run(clients())
 

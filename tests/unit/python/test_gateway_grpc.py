@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -34,6 +35,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
     ProtoReflectionDescriptorDatabase,
 )
+from test_gateway import ask
 
 NAME = "tokenization.TokenizationService"
 # Of api/tokenizerpb/tokenizer.proto in llm-d-kv-cache, revision 7be76e1: see `wire_format`.
@@ -339,13 +341,14 @@ def test_the_end_lets_requests_end(model: Model, tmp_path: Path) -> None:
     server = GrpcServer(App(Models([model]), Limits(requests=1)), f"unix:{tmp_path / 's'}")
     gate = threading.Event()
     # All threads wait, so that one request is not begun when the end is.
-    waiting = [server.threads.submit(gate.wait, 60) for _ in range(THREADS)]
+    for _ in range(THREADS):
+        ThreadPoolExecutor.submit(server.threads, gate.wait, 60)
     server.start()
     asked = proto.message_class("TokenizeRequest")(input="a" * 40_000, model_name="gpt2")
     with grpc.insecure_channel(server.address) as channel:
         answer = channel.unary_unary(f"/{NAME}/Tokenize").future(asked.SerializeToString())
         until = time.monotonic() + 60
-        while len(server.threads.in_progress) == len(waiting) and time.monotonic() < until:
+        while not server.threads.in_progress and time.monotonic() < until:
             time.sleep(0.01)
         busy = refused(channel.unary_unary(f"/{NAME}/Tokenize"), b"")
         assert busy[0] == "RESOURCE_EXHAUSTED" and "limit" in busy[1]
@@ -357,6 +360,34 @@ def test_the_end_lets_requests_end(model: Model, tmp_path: Path) -> None:
         end.join(30)
         assert not end.is_alive()
         assert refused(channel.unary_unary(f"/{NAME}/Tokenize"), b"")[0] == "UNAVAILABLE"
+
+
+def test_limits_and_metrics_are_those_of_http(model: Model, tmp_path: Path) -> None:
+    app = App(Models([model], max_tokens=3), Limits(requests=2))
+    server = GrpcServer(app, f"unix:{tmp_path / 's'}")
+    server.start()
+    tokenize = proto.message_class("TokenizeRequest")
+    with grpc.insecure_channel(server.address) as channel:
+        call = channel.unary_unary(f"/{NAME}/Tokenize")
+
+        def asked(text: str) -> bytes:
+            body: bytes = tokenize(input=text, model_name="gpt2").SerializeToString()
+            return body
+
+        call(asked("one two"))
+        assert "4 tokens: at most 3" in refused(call, asked("a b c d"))[1]
+        app.in_progress = 2
+        assert refused(call, asked("a"))[0] == "RESOURCE_EXHAUSTED"
+        app.in_progress = 0
+    server.stop(60)
+    app.by_grpc = [1, 1]
+    assert ask(app, "/tokenize", {"prompt": "a"}).status == 503
+    page = app.metrics.page().decode()
+    for status in ("OK", "INTERNAL", "RESOURCE_EXHAUSTED"):
+        labels = f'path="/{NAME}/Tokenize",status="{status}"'
+        assert f"tokd_gateway_requests_total{{{labels}}} 1.0" in page
+    assert "tokd_gateway_requests_in_progress 2.0" in page
+    assert 'tokd_gateway_tokens_total{model="gpt2"} 2.0' in page
 
 
 def test_sigterm_ends_both_servers(gateway: Gateway) -> None:

@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 import render_models
+import test_gateway
 
 pytest.importorskip("msgspec", reason="pip install 'dpdk-tokd[gateway]'")
 pytest.importorskip("jinja2", reason="pip install 'dpdk-tokd[chat]'")
+from dpdk_tokd.gateway import render
 from dpdk_tokd.gateway.app import App
 from dpdk_tokd.gateway.content import takes_parts
 from dpdk_tokd.gateway.errors import Refused
@@ -94,9 +96,22 @@ def test_a_template_of_the_request_is_for_trusted_clients(model: Model) -> None:
         ask(App(Models([model])), f"{CHAT}/render", **body)
     app = App(Models([model], trust_request_chat_template=True))
     ids = model.tokenizer.encode("the of", add_special_tokens=False).tolist()
-    assert ask(app, f"{CHAT}/render", **body)["token_ids"] == ids
-    kwargs = {"chat_template": body.pop("chat_template")}
-    assert ask(app, f"{CHAT}/render", **body, chat_template_kwargs=kwargs)["token_ids"] == ids
+    answer = test_gateway.ask(app, f"{CHAT}/render", body).json()
+    assert answer["token_ids"] == ids
+    body["chat_template_kwargs"] = {"chat_template": body.pop("chat_template")}
+    assert test_gateway.ask(app, f"{CHAT}/render", body).json()["token_ids"] == ids
+
+
+def test_a_template_that_does_not_end_is_stopped(
+    model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the paths that run it do so in threads."""
+    monkeypatch.setattr(render, "TEMPLATE_S", 0.05)
+    app = App(Models([model], trust_request_chat_template=True))
+    endless = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
+    for path in ("/tokenize", f"{CHAT}/render"):
+        answer = test_gateway.ask(app, path, {"messages": [USER], "chat_template": endless})
+        assert answer.error()[:2] == (400, "the chat template takes more than 0.05 s")
 
 
 def test_the_clients_own_name_is_kept(app: App) -> None:
@@ -107,6 +122,42 @@ def test_the_clients_own_name_is_kept(app: App) -> None:
         assert [answer["request_id"] for answer in answers] == ["cmpl-b-0", "cmpl-b-1"]
     finally:
         request_name.reset(token)
+
+
+@pytest.mark.parametrize("kind", [CHAT, COMPLETIONS])
+@pytest.mark.parametrize(
+    ("logprobs", "message"),
+    [
+        ([{"token_id": 1, "logprob": 0.0}] * 513, r"logprobs.content length \(513\)"),
+        (
+            [{"token_id": 1, "logprob": 0.0, "top_logprobs": [{"token_id": 1, "logprob": 0}] * 21}],
+            r"top_logprobs count \(21\)",
+        ),
+    ],
+)
+def test_a_chunk_has_the_limits_of_an_answer(
+    app: App, kind: str, logprobs: Any, message: str
+) -> None:
+    chunk = {"choices": [{"index": 0, "token_ids": [1], "logprobs": {"content": logprobs}}]}
+    with pytest.raises(Refused, match=message) as refused:
+        ask(app, f"{kind}/derender", stream=True, generate_chunk=chunk)
+    assert refused.value.status == 400
+
+
+def test_an_id_between_others_may_be_none(tmp_path: Path) -> None:
+    path = render_models.make("turns", tmp_path) / "tokenizer.json"
+    document = json.loads(path.read_text())
+    vocab = document["model"]["vocab"]
+    gap = len(vocab)
+    vocab["zz"] = gap + 1
+    path.write_text(json.dumps(document))
+    app = App(Models([Model("m", str(path.parent))]))
+    with pytest.raises(Refused, match=rf"tokens\[0\]: {gap}: expected an id") as refused:
+        ask(app, "/detokenize", tokens=[gap])
+    assert refused.value.status == 400
+    choices = [{"index": 0, "token_ids": [gap + 1, gap]}]
+    answer = ask(app, f"{CHAT}/derender", generate_response={"choices": choices})
+    assert answer["choices"][0]["message"]["content"] == "zz"
 
 
 def test_pieces_of_an_answer_are_the_whole(app: App, model: Model) -> None:

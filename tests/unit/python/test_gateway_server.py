@@ -11,6 +11,7 @@ import http.client
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -78,6 +79,13 @@ async def serving(app: App, path: Path) -> AsyncIterator[Callable[[], Any]]:
         yield lambda: asyncio.open_unix_connection(str(path))
 
 
+async def until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        await asyncio.sleep(0.01)  # there is no event to wait for
+
+
 def test_requests_in_a_pipeline_are_answered_in_their_order(app: App, tmp_path: Path) -> None:
     """Short ones go around ASGI; those in chunks, long ones and other paths do not."""
     long = "one " * THREAD_BYTES
@@ -142,10 +150,7 @@ def test_who_hangs_up_is_counted(app: App, tmp_path: Path) -> None:
                 writer.write(sent[:-5])
                 await writer.drain()
                 writer.close()
-            until = time.monotonic() + 60
-            while counted not in app.metrics.page().decode():
-                assert time.monotonic() < until
-                await asyncio.sleep(0.01)  # there is no event to wait for
+            await until(lambda: counted in app.metrics.page().decode())
 
     asyncio.run(run())
     assert (app.in_progress, app.bytes_held) == (0, 0)
@@ -233,6 +238,19 @@ def test_sigterm_lets_requests_end(
             log = gateway.log()
     assert re.search(r"request mine: POST /tokenize: 200, \d+ bytes in, \d+ out", log), log
     assert "Traceback" not in log
+
+
+def test_curl(gpt2_file: Path, tmp_path: Path) -> None:
+    """It asks to continue before it sends a body of over 1 MiB."""
+    if shutil.which("curl") is None:
+        pytest.skip("no curl")
+    body = tmp_path / "body"
+    with running(tmp_path, gpt2_file) as gateway:
+        command = ["curl", "-sS", "--unix-socket", gateway.path, "http://x/tokenize", "--json"]
+        for count in (1, 1 << 19):
+            body.write_text(json.dumps({"prompt": "one " * count}))
+            done = subprocess.run([*command, f"@{body}"], capture_output=True, timeout=60)
+            assert json.loads(done.stdout)["count"] == count + 1, done.stderr
 
 
 def test_what_cannot_be_served_is_an_error(gpt2_file: Path, tmp_path: Path) -> None:

@@ -87,3 +87,15 @@ def test_a_view_with_gaps_in_a_batch_is_named(gpt2) -> None:
     with pytest.raises(BufferError, match="contiguous") as error:
         gpt2.encode_batch(["a", memoryview(b"abcd")[::2]])
     assert error.value.__notes__ == ["text 1 of the batch"]
+
+
+def test_what_is_no_token_or_no_ids_is_refused_with_its_type(gpt2) -> None:
+    with pytest.raises(TypeError, match="^token: expected str or bytes, got int"):
+        gpt2.token_to_id(5)
+    for ids in (5, "ab", None):
+        with pytest.raises(ValueError, match=f"integers, got {type(ids).__name__}$"):
+            gpt2.decode(ids)
+
+
+def test_names_that_are_imported_later_are_listed() -> None:
+    assert {*dpdk_tokd.__all__, "__version__"} <= {*dir(dpdk_tokd)}

@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import pytest
 
 pytest.importorskip("dpdk_tokd", reason="pip install ./python")
 from dpdk_tokd.ops.telemetry import Histogram, Snapshot
-from dpdk_tokd.ops.top import bar, frame, human, microseconds
+from dpdk_tokd.ops.top import bar, frame, human, microseconds, paint
 
 HZ = 1_000_000_000
+ROWS = ("  0 ", "  1 ", "all ")
 
 
 def snapshot(time_s: float, n: int, *, instance: str = "a", workers: int = 2) -> Snapshot:
@@ -23,6 +25,7 @@ def snapshot(time_s: float, n: int, *, instance: str = "a", workers: int = 2) ->
         "uptime_s": 3725,
         "port_name": "eth",
         "driver": "drv",
+        "link": "up",
         "vocab": "v",
         "vocab_checksum": "00",
         "tsc_hz": HZ,
@@ -50,15 +53,19 @@ def test_a_frame_is_of_what_came_between() -> None:
     lines = frame(snapshot(12.0, 3_000_000), snapshot(10.0, 1_000_000))
     text = "\n".join(lines)
     assert "up 1:02:05" in lines[0] and "last 2.0 s" in lines[0]
-    first = next(s for s in lines if s.startswith("     0")).split()
-    second = next(s for s in lines if s.startswith("     1")).split()
-    assert first[:6] == ["0", "3", "[####################]", "100%", "0%", "0%"]
-    assert second[2:6] == ["[##########!!!!!!!!!!]", "50%", "50%", "0%"]
-    #                     pkts/s  texts/s ids/s    MB/s     p50    p99    records open ring
-    assert first[6:] == ["1.0M", "1.0M", "10.0M", "1000.0", "0.7", "0.7", "2.0M", "4", "25%"]
+    assert all(len(line) <= 80 for line in lines)
+    first, second, both = (next(s for s in lines if s.startswith(n)).split() for n in ROWS)
+    assert first[:5] == ["0", "3", "########", "100%", "0%"]
+    assert second[2:5] == ["####!!!!", "50%", "50%"]
+    assert both[1:4] == ["#####!!!", "67%", "33%"]
+    #                     pkts/s  texts/s ids/s    B/s     p50    p99   open ring
+    assert first[5:] == ["1.0M", "1.0M", "10.0M", "1.0G", "0.7", "0.7", "4", "25%"]
+    assert both[4:] == ["2.0M", "2.0M", "20.0M", "2.0G", "0.7", "0.7", "8", "25%"]
+    assert "since its start: 6.0M packets, 6.0M texts, 60.0M ids" in lines
     assert "1.0M missed/s" in text and "mbuf" not in text
-    drops = [s.split() for s in lines[lines.index("drops:") + 1 :] if s.startswith("  ")]
-    assert drops[:2] == [["tx_full", "4.0M/s"], ["drop_ether", "2.0M/s"]]  # of both workers
+    assert "drops: 6.0M/s, 18.0M since its start" in lines
+    drops = [s.split() for s in lines if s.startswith(("  drop_", "  tx_"))]
+    assert drops == [["tx_full", "4.0M/s", "12.0M"], ["drop_ether", "2.0M/s", "6.0M"]]
     assert "drop_old" not in text and "drop_arp" not in text and "tx_packets" not in text
     assert lines[-1].split() == ["2", "reading", "77", "640", "1"]
 
@@ -67,14 +74,14 @@ def test_a_frame_is_of_what_came_between() -> None:
 def test_after_a_restart_it_begins_anew(other: Snapshot | None) -> None:
     lines = frame(snapshot(12.0, 3725, workers=1), other)
     assert "since its start" in lines[0]
-    assert lines[3].split()[6] == "1"  # 3725 packets in 3725 s
+    assert lines[4].split()[5] == "1"  # 3725 packets in 3725 s
 
 
 def test_nothing_happened() -> None:
     then = snapshot(1.0, 5)
     lines = frame(dataclasses.replace(then, time_s=2.0, readers={}), then)
-    assert lines[3].split()[3:12] == ["0%", "0%", "0%", "0", "0", "0", "0.0", "-", "-"]
-    assert "drops: none" in lines and "readers: none" in lines
+    assert lines[4].split()[3:11] == ["0%", "0%", "0", "0", "0", "0", "-", "-"]
+    assert "drops: 0/s, 40 since its start" in lines and "readers: none" in lines
 
 
 def test_a_tap_has_no_lag() -> None:
@@ -103,8 +110,16 @@ def test_numbers_fit_their_columns() -> None:
 
 
 def test_a_small_share_is_seen_in_the_bar() -> None:
-    assert bar(0, 0) == "." * 20
-    assert bar(1, 0) == "#" * 20
-    assert bar(0.001, 0.001) == "#!" + "." * 18
-    assert bar(0.999, 0.001) == "#" * 19 + "!"
-    assert bar(0.5, 0.25) == "#" * 10 + "!" * 5 + "." * 5
+    assert bar(0, 0) == "........"
+    assert bar(1, 0) == "########"
+    assert bar(0.001, 0.001) == "#!......"
+    assert bar(0.999, 0.001) == "#######!"
+    assert bar(0.6, 0.2) == "#####!!."
+
+
+def test_colours_change_nothing_else() -> None:
+    lines = frame(snapshot(12.0, 3_000_000), snapshot(10.0, 1_000_000))
+    painted = [paint(line) for line in lines]
+    assert [re.sub(r"\x1b\[\d+m", "", line) for line in painted] == lines
+    assert "  0   3 \x1b[32m########\x1b[33m\x1b[0m 100%" in painted[4]
+    assert sum(line.startswith("\x1b[31m  ") for line in painted) == 2  # drops

@@ -16,14 +16,20 @@ def ids_of(text: bytes) -> np.ndarray:
     return np.frombuffer(text, np.uint8).astype("<u4")
 
 
+def text_of(ids: np.ndarray) -> bytes:
+    return "".join(map(chr, ids)).encode()
+
+
 class Appliance:
-    """Answers each packet of text: a byte is an id. A test replaces `reply`, or `ids` and `vocab`.
+    """Answers each packet of text: a byte is an id, and of ids: one is a character. A test replaces
+    `reply`, or `ids`, `text` and `vocab`.
 
     A text is one packet here.
     """
 
     def __init__(self) -> None:
         self.ids: Callable[[bytes], np.ndarray] = ids_of
+        self.text: Callable[[np.ndarray], bytes] = text_of
         self.vocab = 5
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
@@ -32,9 +38,12 @@ class Appliance:
         self.port = self.socket.getsockname()[1]
         self.data = 0  # packets of text that came
         self.answering = True
-        self.reply: Callable[[wire.Req, bytes], list[bytes]] = self.done
+        self.reply: Callable[[wire.Req, bytes], list[bytes]] = self.answered
         self._stop = False
         self._thread = threading.Thread(target=self._serve)
+
+    def answered(self, req: wire.Req, text: bytes) -> list[bytes]:
+        return (self.decoded if req.flags & wire.F_DECODE else self.done)(req, text)
 
     def done(self, req: wire.Req, text: bytes, **other: int) -> list[bytes]:
         """The ids, the end, and the CRC32C of both; keywords replace fields of the header."""
@@ -49,8 +58,8 @@ class Appliance:
         return [wire.REP.pack(*rep) + ids[rep.first : rep.first + rep.n_ids].tobytes()]
 
     def decoded(self, req: wire.Req, ids: bytes, **other: int) -> list[bytes]:
-        """The same for ids: each is a character of the text."""
-        text = "".join(map(chr, np.frombuffer(ids, "<u4"))).encode()
+        """The same for ids."""
+        text = self.text(np.frombuffer(ids, "<u4"))
         fields = {
             "flags": wire.F_DONE | wire.F_DECODE, "n_ids": len(text), "total": len(text),
             "ids_crc": google_crc32c.value(text), "text_end": len(ids),

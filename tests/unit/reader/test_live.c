@@ -58,9 +58,10 @@ teardown_served(void **state)
 	return teardown(state);
 }
 
-/* Publish `count` ids, which are first, first + 1 ...; false: no room. */
+/* Publish `count` ids, or bytes of text: first, first + 1 ...; false: no room. */
 static bool
-put(struct tokd_ring *r, uint32_t first, uint32_t count, uint32_t flags)
+put_kind(struct tokd_ring *r, enum tokd_rec_kind kind, uint32_t first, uint32_t count,
+	uint32_t flags)
 {
 	bool room;
 
@@ -81,10 +82,16 @@ put(struct tokd_ring *r, uint32_t first, uint32_t count, uint32_t flags)
 			.text_end = 9};
 		for (uint32_t i = 0; i < count; i++)
 			tokd_rec_ids(rec)[i] = first + i;
-		tokd_ring_publish(r, pos, TOKD_REC_TOKENS);
+		tokd_ring_publish(r, pos, kind);
 	}
 	pthread_mutex_unlock(&workers);
 	return room;
+}
+
+static bool
+put(struct tokd_ring *r, uint32_t first, uint32_t count, uint32_t flags)
+{
+	return put_kind(r, TOKD_REC_TOKENS, first, count, flags);
 }
 
 static struct tokr *
@@ -192,6 +199,23 @@ FIXTURE_TEST(gives_space_back_up_to_the_oldest_it_holds)
 	assert_ids(&rec[3]);
 	assert_int_equal(tokr_release(r, &rec[3]), 0);
 	assert_int_equal(cursor_of(f, 0), f->ring[0]->head);
+	tokr_detach(r);
+}
+
+FIXTURE_TEST(skips_decoded_text_and_gives_its_space_back)
+{
+	struct fixture *f = *state;
+	struct tokr *r = attached(f, TOKR_READER);
+	struct tokr_record rec;
+
+	while (put_kind(f->ring[0], TOKD_REC_TEXT, 0, 5, 0))
+		continue;
+	assert_int_equal(tokr_next(r, &rec, 0), 0);
+	assert_int_equal(cursor_of(f, 0), f->ring[0]->head);
+	put_kind(f->ring[0], TOKD_REC_TEXT, 0, 5, 0);
+	assert_true(put(f->ring[0], 7, 3, 0));
+	assert_int_equal(tokr_next(r, &rec, 0), 1);
+	assert_int_equal(rec.first, 7);
 	tokr_detach(r);
 }
 

@@ -88,10 +88,11 @@ MAY_INCLUDE: dict[str, set[str]] = {
     APP + "sandbox": {"log", "lib/sandbox", "tok.h", APP + "options", APP + "control/port"}
     | DATA_PATH,
     APP + "control": {"include/tokd", "tok.h", "log", "lib/notify", "lib/gpu_sink/sink"}
-    | {APP + "options", APP + "readers", APP + "control/port", APP + "control/tables"}
-    | {APP + "sandbox"}
+    | {APP + "options", APP + "readers", APP + "sandbox"}
+    | {APP + "control/" + part for part in ("port", "tables", "vocabs")}
     | DATA_PATH,
     APP + "control/tables": {"include/tokd", "log"} | DATA_PATH,
+    APP + "control/vocabs": {"include/tokd", "tok.h", "log", APP + "options", APP + "datapath"},
     APP + "control/port": {"include/tokd", "log", APP + "options", APP + "datapath"},
     APP + "telemetry": {"log", "lib/sandbox", APP + "control", APP + "control/port"} | DATA_PATH,
     "app/dpdk-tokd": {"log", "lib/notify"}

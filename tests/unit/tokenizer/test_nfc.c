@@ -200,6 +200,34 @@ TEST(limit_is_the_same_however_the_text_is_cut)
 	}
 }
 
+/* Two kinds in turn, fed in two pieces: all of the lower class come first. */
+TEST(a_whole_text_has_any_number_of_marks)
+{
+	static char text[TEXT_MAX], want[TEXT_MAX];
+
+	for (size_t half = TOK_NFC_MARKS_MAX / 2 - 1; half < TEXT_MAX / 4; half += half) {
+		const size_t n = 4 * half;
+		struct tok_nfc_piece piece = {(uint8_t *)text, (uint8_t *)text + n / 2, false};
+		struct tok_nfc_span span;
+		struct tok_nfc nfc;
+
+		for (size_t i = 0; i < half; i++) {
+			memcpy(text + 4 * i, "\u0301\u0323", 4);
+			memcpy(want + 2 * i, "\u0323", 2);
+			memcpy(want + n / 2 + 2 * i, "\u0301", 2);
+		}
+		tok_nfc_init(&nfc, false);
+		tok_nfc_open_whole(&nfc);
+		assert_int_equal(tok_nfc_next(&nfc, &piece, &span), TOK_NFC_DONE);
+		piece.end += n / 2;
+		piece.last = true;
+		assert_int_equal(tok_nfc_next(&nfc, &piece, &span), TOK_NFC_SPAN);
+		assert_int_equal(span.n, n);
+		assert_memory_equal(span.p, want, n);
+		tok_nfc_close_whole(&nfc);
+	}
+}
+
 static uint32_t
 random_below(uint64_t *state, uint32_t below)
 {

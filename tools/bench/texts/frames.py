@@ -25,13 +25,13 @@ def _frame(payload: bytes) -> bytes:
     return PCAP_MAC + bytes.fromhex("020000000002") + b"\x08\x00" + ip + udp + payload
 
 
-def text_frame(stream_id: int, text: bytes, *, ids: bool = True) -> bytes:
-    """The packet of a short text; `ids`: request ids in replies."""
+def text_frame(stream_id: int, text: bytes, *, ids: bool = True, last: bool = True) -> bytes:
+    """The packet of a short text; `ids`: request ids in replies; not `last`: more is to come."""
     values = {
         "magic": wire.MAGIC,
         "version": wire.VERSION,
         "type": wire.DATA,
-        "flags": wire.F_FIRST | wire.F_LAST | (wire.F_IDS if ids else 0),
+        "flags": wire.F_FIRST | (wire.F_LAST if last else 0) | (wire.F_IDS if ids else 0),
         "epoch": 1,
         "stream_id": stream_id,
         "length": len(text),

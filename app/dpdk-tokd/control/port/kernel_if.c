@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <ifaddrs.h>
 #include <inttypes.h>
+#include <stdalign.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -12,6 +13,8 @@
 
 #include <linux/ethtool.h>
 #include <linux/if_addr.h>
+#include <linux/if_link.h>
+#include <linux/rtnetlink.h>
 #include <linux/sockios.h>
 #include <netpacket/packet.h>
 
@@ -110,19 +113,86 @@ tokd_kernel_if_has_mac(const char *name, const struct rte_ether_addr *mac)
 	return found;
 }
 
+/* The kernel's answer to RTM_GETLINK, of at most `room` bytes; 0: none. */
+static size_t
+get_link(const char *name, struct nlmsghdr *answer, size_t room)
+{
+	struct {
+		struct nlmsghdr head;
+		struct ifinfomsg link;
+	} ask = {
+		.head = {.nlmsg_len = sizeof(ask),
+			.nlmsg_type = RTM_GETLINK,
+			.nlmsg_flags = NLM_F_REQUEST},
+		.link = {.ifi_index = (int)if_nametoindex(name)},
+	};
+	const int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	ssize_t n = -1;
+
+	if (fd < 0)
+		return 0;
+	if (send(fd, &ask, sizeof(ask), 0) == sizeof(ask))
+		n = recv(fd, answer, room, 0);
+	close(fd);
+	return n > 0 ? (size_t)n : 0;
+}
+
+/* NULL: there is none. */
+static const struct rtattr *
+find_attribute(const struct rtattr *a, size_t n, unsigned int type)
+{
+	for (; RTA_OK(a, n); a = RTA_NEXT(a, n)) {
+		if ((a->rta_type & NLA_TYPE_MASK) == type)
+			return a;
+	}
+	return NULL;
+}
+
+bool
+tokd_kernel_if_has_xdp(const char *name)
+{
+	alignas(struct nlmsghdr) char buffer[32768]; /* netlink(7): no message is longer */
+	struct nlmsghdr *answer = (struct nlmsghdr *)buffer;
+	const size_t n = get_link(name, answer, sizeof(buffer));
+	const struct rtattr *a = NULL;
+
+	if (NLMSG_OK(answer, n) && answer->nlmsg_type == RTM_NEWLINK)
+		a = find_attribute(IFLA_RTA(NLMSG_DATA(answer)), IFLA_PAYLOAD(answer), IFLA_XDP);
+	if (a != NULL)
+		a = find_attribute(RTA_DATA(a), RTA_PAYLOAD(a), IFLA_XDP_ATTACHED);
+	return a != NULL && *(const uint8_t *)RTA_DATA(a) != XDP_ATTACHED_NONE;
+}
+
+static bool
+ask_interface(const char *name, unsigned long request, struct ifreq *ifr)
+{
+	const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int rc = -1;
+
+	snprintf(ifr->ifr_name, sizeof(ifr->ifr_name), "%s", name);
+	if (fd >= 0) {
+		rc = ioctl(fd, request, ifr);
+		close(fd);
+	}
+	return rc == 0;
+}
+
+bool
+tokd_kernel_if_is_running(const char *name)
+{
+	struct ifreq ifr = {0};
+
+	return ask_interface(name, SIOCGIFFLAGS, &ifr) &&
+	       (ifr.ifr_flags & (IFF_UP | IFF_RUNNING)) == (IFF_UP | IFF_RUNNING);
+}
+
 uint32_t
 tokd_kernel_if_rx_channels(const char *name, const char **kind)
 {
 	struct ethtool_channels channels = {.cmd = ETHTOOL_GCHANNELS};
 	struct ifreq ifr = {.ifr_data = (char *)&channels};
-	const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	int rc = -1;
+	const bool known = ask_interface(name, SIOCETHTOOL, &ifr);
 
-	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", name);
-	if (fd >= 0) {
-		rc = ioctl(fd, SIOCETHTOOL, &ifr);
-		close(fd);
-	}
 	*kind = channels.combined_count != 0 ? "combined" : "rx";
-	return rc == 0 ? channels.rx_count + channels.combined_count : 0;
+	return known ? channels.rx_count + channels.combined_count : 0;
 }

@@ -25,5 +25,11 @@ int tokd_kernel_if_addrs(const char *name, struct tokd_kernel_addrs *a);
 /* True if interface `name` has the Ethernet address `mac`; NULL: if any interface has. */
 bool tokd_kernel_if_has_mac(const char *name, const struct rte_ether_addr *mac);
 
+/* True if an XDP program is attached to interface `name`: some process has its AF_XDP queues. */
+bool tokd_kernel_if_has_xdp(const char *name);
+
+/* True if interface `name` is up and has a carrier. */
+bool tokd_kernel_if_is_running(const char *name);
+
 /* Receive channels of interface `name`; 0: unknown. *kind: ethtool's name for them. */
 uint32_t tokd_kernel_if_rx_channels(const char *name, const char **kind);

@@ -4,11 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <rte_devargs.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
 #include <rte_lcore.h>
 #include <rte_mbuf.h>
 
+#include "kernel_if.h"
 #include "log.h"
 #include "port.h"
 
@@ -18,18 +20,60 @@
 #define RSS_WANTED (RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_IPV6 | RSS_UDP)
 #define MEMPOOL_CACHE 256 /* mbufs; --mbufs is at least twice that */
 
+/* A --vdev whose kernel interface does not exist: EAL goes on without its port. */
+static bool
+explain_missing_interface(void)
+{
+	struct rte_devargs *d;
+	char name[IF_NAMESIZE];
+
+	RTE_EAL_DEVARGS_FOREACH("vdev", d)
+	{
+		const char *at = strstr(d->args, "iface=");
+
+		/* net_tap makes its interface. */
+		if (at == NULL || strncmp(d->name, "net_tap", strlen("net_tap")) == 0)
+			continue;
+		at += strlen("iface=");
+		snprintf(name, sizeof(name), "%.*s", (int)strcspn(at, ","), at);
+		if (if_nametoindex(name) != 0)
+			continue;
+		TOKD_LOG(port, ERR,
+			"--vdev %s: no interface %s in this network namespace; ip link lists "
+			"those that exist\n",
+			d->name, name);
+		return true;
+	}
+	return false;
+}
+
+/* As in 1-4,8. */
+static void
+list_lcores(char *list, size_t room)
+{
+	unsigned int lcore, first = 0;
+	size_t used = 0;
+
+	list[0] = '\0';
+	RTE_LCORE_FOREACH (lcore) {
+		if (!rte_lcore_is_enabled(lcore - 1))
+			first = lcore;
+		if (used < room && !rte_lcore_is_enabled(lcore + 1))
+			used += (size_t)snprintf(list + used, room - used,
+				first == lcore ? "%s%u" : "%s%u-%u", used != 0 ? "," : "", first,
+				lcore);
+	}
+}
+
 /* The usual ways to get a port, as commands to paste. */
 static void
 explain_ports(uint16_t n_queues, const char *vocab)
 {
-	char lcores[RTE_MAX_LCORE * 4 + 1] = "";
-	unsigned int lcore;
+	char lcores[128];
 
-	RTE_LCORE_FOREACH (lcore) {
-		const size_t used = strlen(lcores);
-
-		snprintf(lcores + used, sizeof(lcores) - used, "%s%u", used != 0 ? "," : "", lcore);
-	}
+	if (explain_missing_interface())
+		return;
+	list_lcores(lcores, sizeof(lcores));
 	TOKD_LOG(port, ERR,
 		"no DPDK port; if you named one before --, see EAL's messages above; else choose "
 		"one of these three\n");
@@ -196,6 +240,20 @@ tokd_port_pool(const struct tokd_port *p, const struct tokd_options *opt, uint16
 	return pool;
 }
 
+/* net_af_xdp returns EINVAL for every failure. */
+static const char *
+queue_remedy(const struct tokd_port *p)
+{
+	char name[IF_NAMESIZE];
+
+	if (strcmp(p->driver, "net_af_xdp") != 0 || if_indextoname(p->if_index, name) == NULL)
+		return "try other --rxd, --txd or --mbuf-room";
+	if (tokd_kernel_if_has_xdp(name))
+		return "another program has the interface's XDP queues (ip link shows its "
+		       "program): end it";
+	return "try other --rxd, --txd or --mbuf-room; EAL's messages above say more";
+}
+
 int
 tokd_port_queue(struct tokd_port *p, uint16_t queue, int node, struct rte_mempool *pool)
 {
@@ -210,10 +268,11 @@ tokd_port_queue(struct tokd_port *p, uint16_t queue, int node, struct rte_mempoo
 	if (rc != 0)
 		TOKD_LOG(port, ERR,
 			"port %u (%s, %s): %s queue %u with %u descriptors and frames of up to %u "
-			"bytes: %s; try other --rxd, --txd or --mbuf-room\n",
+			"bytes: %s; %s\n",
 			p->id, p->name, p->driver, side, queue,
 			side[0] == 'R' ? p->rx_desc : p->tx_desc,
-			rte_pktmbuf_data_room_size(pool) - RTE_PKTMBUF_HEADROOM, strerror(-rc));
+			rte_pktmbuf_data_room_size(pool) - RTE_PKTMBUF_HEADROOM, strerror(-rc),
+			queue_remedy(p));
 	return rc;
 }
 
@@ -258,7 +317,6 @@ take_mac(const struct tokd_port *p, const struct rte_ether_addr *mac)
 int
 tokd_port_start(struct tokd_port *p, const struct tokd_options *opt, const struct tokd_addr *ip6)
 {
-	struct rte_eth_link link = {0};
 	int rc = rte_eth_dev_start(p->id);
 
 	if (rc != 0) {
@@ -270,8 +328,6 @@ tokd_port_start(struct tokd_port *p, const struct tokd_options *opt, const struc
 	p->started = true;
 	join_group(p, ip6);
 	take_mac(p, &opt->mac);
-	if (rte_eth_link_get_nowait(p->id, &link) == 0 && link.link_status == RTE_ETH_LINK_DOWN)
-		TOKD_LOG(port, WARNING, "port %u (%s): the link is down\n", p->id, p->name);
 	TOKD_LOG(port, INFO,
 		"port %u: %s (%s), " RTE_ETHER_ADDR_PRT_FMT
 		", %u queues, %u/%u descriptors, checksums rx %s tx %s%s\n",

@@ -59,5 +59,14 @@ int tokd_port_mtu_check(const struct tokd_port *p, const struct tokd_options *op
 /* After the port is configured. */
 int tokd_port_mtu_set(const struct tokd_port *p, const struct tokd_options *opt);
 
+/* port_watch.c: of the kernel interface, if the port is one, else of the device. */
+bool tokd_port_has_carrier(const struct tokd_port *p);
+struct tokd_port_watch {
+	bool no_carrier, xdp_told, cksums_told;
+};
+/* Zero *watch at first. `wrong_cksums`: datagrams dropped for their UDP checksum so far. */
+void tokd_port_watch(
+	struct tokd_port_watch *watch, const struct tokd_port *p, uint64_t wrong_cksums);
+
 /* port_zero_copy.c */
 enum tokd_zc_kind tokd_port_zero_copy(const struct rte_eth_dev_info *info);

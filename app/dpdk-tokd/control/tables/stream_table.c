@@ -71,6 +71,7 @@ tokd_streams_free(struct tokd_streams *t)
 	if (t == NULL)
 		return;
 	tokd_names_free(&t->names);
+	rte_free(t->keys);
 	rte_free(t->by_key);
 	rte_free(t->by_serial);
 	rte_free(t->stream);

@@ -135,10 +135,24 @@ kind_of_turn(const struct tokd_worker *w, bool busy)
 	return busy ? C_CYCLES_BUSY : C_CYCLES_IDLE;
 }
 
+/* After a reload. */
+static void
+take_terms(struct tokd_worker *w, struct tokd_terms *next)
+{
+	tokd_terms_leave(w->terms);
+	w->terms = next;
+	w->streams->open_ticks = next->open_ticks;
+	w->streams->finished_ticks = next->finished_ticks;
+	w->streams->names.horizon = (uint32_t)(2 * next->open_ticks >> w->streams->names.shift);
+	__atomic_store_n(&w->ring.hdr->vocab, next->vocab[0].checksum, __ATOMIC_RELAXED);
+}
+
 void
 tokd_worker_turn(struct tokd_worker *w)
 {
 	struct rte_mbuf *m[TOKD_BURST];
+	/* Acquire: what a reload has made. */
+	struct tokd_terms *next = atomic_load_explicit(&w->next_terms, memory_order_acquire);
 	uint16_t n = rte_eth_rx_burst(w->port, w->queue, m, TOKD_BURST);
 	uint64_t now = rte_rdtsc();
 	const bool busy = n > 0 || tokd_drr_waits(&w->drr);
@@ -150,6 +164,8 @@ tokd_worker_turn(struct tokd_worker *w)
 	w->counter[w->turn_kind] += now - w->t_burst;
 	w->t_burst = now;
 	w->stopping = atomic_load_explicit(w->stop, memory_order_relaxed);
+	if (unlikely(next != w->terms))
+		take_terms(w, next);
 
 	if (busy) {
 		begin(w);

@@ -17,6 +17,25 @@ free_expired(struct tokd_worker *w)
 	rte_ip_frag_free_death_row(&f->dead, 0);
 }
 
+/* If the table had no place for m: drops the oldest datagrams. False if that made no place. */
+static bool
+made_place(struct tokd_worker *w, const struct rte_mbuf *m)
+{
+	struct tokd_frags *f = w->frags;
+
+	if (f->dead.cnt != 1 || f->dead.row[0] != m)
+		return false;
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations" /* experimental in DPDK 22.11 */
+	rte_ip_frag_table_del_expired_entries(f->table, &f->dead, w->t_burst + f->hurry);
+#pragma GCC diagnostic pop
+	if (f->dead.cnt == 1)
+		return false;
+	f->dead.row[0] = f->dead.row[--f->dead.cnt]; /* m gets its place */
+	free_expired(w);
+	return true;
+}
+
 /* The device's checksum result is for the fragment, not for the packet. */
 static struct rte_mbuf *
 reassembled(struct tokd_worker *w, struct rte_mbuf *m)
@@ -32,14 +51,19 @@ reassembled(struct tokd_worker *w, struct rte_mbuf *m)
 struct rte_mbuf *
 tokd_frag_ipv4(struct tokd_worker *w, struct rte_mbuf *m)
 {
+	struct rte_ipv4_hdr *ip = rte_pktmbuf_mtod_offset(m, struct rte_ipv4_hdr *, m->l2_len);
+	struct rte_mbuf *all;
+
 	if (w->frags == NULL) {
 		tokd_drop(w, m, C_DROP_IP_FRAGMENT);
 		return NULL;
 	}
 	w->counter[C_RX_FRAGMENTS]++;
-	return reassembled(
-		w, rte_ipv4_frag_reassemble_packet(w->frags->table, &w->frags->dead, m, w->t_burst,
-			   rte_pktmbuf_mtod_offset(m, struct rte_ipv4_hdr *, m->l2_len)));
+	do
+		all = rte_ipv4_frag_reassemble_packet(
+			w->frags->table, &w->frags->dead, m, w->t_burst, ip);
+	while (all == NULL && made_place(w, m));
+	return reassembled(w, all);
 }
 
 /* RFC 6946 4: an atomic fragment is a whole packet, whatever other fragments there are. */
@@ -70,6 +94,7 @@ tokd_frag_ipv6(struct tokd_worker *w, struct rte_mbuf *m)
 {
 	struct rte_ipv6_hdr *ip = rte_pktmbuf_mtod_offset(m, struct rte_ipv6_hdr *, m->l2_len);
 	const uint32_t end = m->l2_len + sizeof(*ip) + RTE_IPV6_FRAG_HDR_SIZE;
+	struct rte_mbuf *all;
 
 	if (rte_pktmbuf_data_len(m) < end ||
 		rte_be_to_cpu_16(ip->payload_len) <= RTE_IPV6_FRAG_HDR_SIZE) {
@@ -84,9 +109,12 @@ tokd_frag_ipv6(struct tokd_worker *w, struct rte_mbuf *m)
 	}
 	w->counter[C_RX_FRAGMENTS]++;
 	m->l3_len = sizeof(*ip) + RTE_IPV6_FRAG_HDR_SIZE;
-	m = reassembled(w, rte_ipv6_frag_reassemble_packet(w->frags->table, &w->frags->dead, m,
-				   w->t_burst, ip, (struct rte_ipv6_fragment_ext *)(ip + 1)));
-	if (m != NULL)
-		m->l3_len = sizeof(*ip); /* the fragment header is gone */
-	return m;
+	do
+		all = rte_ipv6_frag_reassemble_packet(w->frags->table, &w->frags->dead, m,
+			w->t_burst, ip, (struct rte_ipv6_fragment_ext *)(ip + 1));
+	while (all == NULL && made_place(w, m));
+	all = reassembled(w, all);
+	if (all != NULL)
+		all->l3_len = sizeof(*ip); /* the fragment header is gone */
+	return all;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Reassembles IP fragments with rte_ip_frag: a table of fixed size per worker. A datagram has at
- * most RTE_LIBRTE_IP_FRAG_MAX_FRAG fragments, and expires after TOKD_FRAG_MS.
+ * most RTE_LIBRTE_IP_FRAG_MAX_FRAG fragments, and expires after TOKD_FRAG_MS; while the table is
+ * full, after TOKD_FRAG_FULL_MS: a flood of first fragments may hold a place no longer.
  */
 #pragma once
 
@@ -9,12 +10,13 @@
 
 #include "datapath/worker.h"
 
-/* Fragments follow each other at line rate; incomplete datagrams must not fill the table. */
 #define TOKD_FRAG_MS 200
+#define TOKD_FRAG_FULL_MS 2 /* 64 KiB at 1 Gbit/s take 0.5 ms */
 
 struct tokd_frags {
 	struct rte_ip_frag_tbl *table;
 	struct rte_ip_frag_death_row dead; /* mbufs for us to free */
+	uint64_t hurry;			   /* TSC ticks: the difference of the two times above */
 };
 
 /*

@@ -18,6 +18,8 @@ cksum_is_right(const struct tokd_worker *w, const struct rte_mbuf *m, const stru
 	/* RFC 768: zero means no checksum; RFC 8200 8.1: not allowed in IPv6. */
 	if (udp->dgram_cksum == 0)
 		return !v6;
+	if (w->rx_cksum_trust)
+		return true;
 	if (w->rx_cksum_offload) {
 		uint64_t said = m->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK;
 
@@ -55,9 +57,12 @@ tokd_net_udp(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_addr *
 	/* RFC 768, Source Port: zero means that no reply is possible. */
 	is_text = udp->dst_port == w->text_port;
 	if (unlikely((udp->dst_port != w->udp_port && !is_text) || udp->dst_port == 0 ||
-		     udp->src_port == 0 ||
-		     (is_text && rte_be_to_cpu_16(udp->src_port) < TOKD_CLIENT_PORTS))) {
+		     udp->src_port == 0)) {
 		tokd_drop(w, m, C_DROP_UDP_PORT);
+		return;
+	}
+	if (unlikely(is_text && rte_be_to_cpu_16(udp->src_port) < TOKD_CLIENT_PORTS)) {
+		tokd_drop(w, m, C_DROP_TEXT_SOURCE);
 		return;
 	}
 	if (unlikely(m->nb_segs != 1 && !is_text &&

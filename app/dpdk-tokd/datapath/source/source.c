@@ -61,7 +61,7 @@ longest_idle(const struct tokd_sources *t)
 }
 
 /* To where it belongs, at the end; 0: to no list. */
-static void
+static inline void
 move(struct tokd_rank *r, struct tokd_source *s, enum tokd_kind kind, uint32_t to)
 {
 	const uint32_t from = s->ranked[kind];
@@ -84,16 +84,17 @@ settle(struct tokd_sources *t)
 {
 	struct tokd_source *s;
 
-	while ((s = STAILQ_FIRST(&t->touched)) != NULL) {
+	STAILQ_FOREACH(s, &t->touched, link)
+	{
 		struct tokd_rank *r = t->rank[s->validated];
 
-		STAILQ_REMOVE_HEAD(&t->touched, link);
 		s->touched = false;
 		move(&r[TOKD_KIND_OPEN], s, TOKD_KIND_OPEN, s->n[TOKD_KIND_OPEN]);
 		if (s->ranked[TOKD_KIND_FINISHED] != s->n[TOKD_KIND_FINISHED])
 			move(&r[TOKD_KIND_FINISHED], s, TOKD_KIND_FINISHED,
 				s->n[TOKD_KIND_FINISHED]);
 	}
+	STAILQ_INIT(&t->touched);
 }
 
 struct tokd_source *

@@ -35,7 +35,7 @@ struct tokd_stream_key {
 	struct tokd_addr addr;
 	uint64_t stream_id;
 	uint32_t epoch;
-	uint32_t vocab; /* checksum */
+	uint32_t vocab; /* as the client names it: a checksum, or 0 */
 	uint16_t port, our_port;
 	uint16_t zero[2];
 };
@@ -102,6 +102,9 @@ struct tokd_stream {
 	uint64_t serial;    /* of its records */
 	uint64_t name;	    /* of its key and MAC address: for names */
 	struct tokb *keys;  /* of its blocks; NULL: without --block-keys */
+	struct tokd_terms *terms; /* OPEN: that it began with */
+	uint32_t max_text;	  /* of these, also when they have gone */
+	uint32_t vocab;		  /* the same: its vocabulary's checksum */
 
 	/* times, TSC */
 	uint64_t t_open;    /* its first packet was received */
@@ -154,8 +157,8 @@ LIST_HEAD(tokd_stream_bucket, tokd_stream);
 struct tokd_streams {
 	/* Hashed by key, with the secret of names. */
 	struct tokd_stream_bucket *by_key;
-	/* What was looked for last, and not found: its key's sum, and its name. */
-	unsigned __int128 looked;
+	/* What was looked for last, and not found: its bucket, and its name. */
+	struct tokd_stream_bucket *looked;
 	uint64_t looked_name;
 	uint32_t key_mask;
 	struct tokd_names names; /* of texts that have ended */
@@ -179,7 +182,7 @@ struct tokd_streams {
 	uint32_t serial_shift;
 };
 
-/* More than half of the streams are open: those that are left are for validated clients. */
+/* More than half of the streams are open: shares count, and the rest is for validated clients. */
 static inline bool
 tokd_streams_are_scarce(const struct tokd_streams *t)
 {
@@ -220,15 +223,15 @@ void tokd_stream_renew(struct tokd_worker *w, struct tokd_stream *s);
 void tokd_stream_defer(struct tokd_worker *w, struct tokd_stream *s);
 
 /* stream_share.c */
-/* May a source open a stream, if need be in place of another's? Counted if not. */
+/* While streams are scarce: may a source open one, in place of another's? Counted if not. */
 bool tokd_share_admits(struct tokd_worker *w, const struct tokd_source *source);
-/* If all streams are open, fails the one that has to give way. */
+/* While streams are scarce: if all are open, fails the one that has to give way. */
 void tokd_share_evict(struct tokd_worker *w);
 /* The finished stream that has to give way, or NULL. */
 struct tokd_stream *tokd_share_evictable(struct tokd_worker *w);
 /* When a refused source may try again. */
 uint32_t tokd_share_retry_ms(const struct tokd_worker *w, const struct tokd_source *source);
-/* An open stream that has made progress: too little to have its time limit renewed? */
+/* While streams are scarce: an open one has made progress, too little to renew its time limit? */
 bool tokd_share_is_slow(const struct tokd_worker *w, const struct tokd_stream *s);
 /* One of its texts made no progress, or was evicted. */
 void tokd_share_died(struct tokd_worker *w, struct tokd_source *source);

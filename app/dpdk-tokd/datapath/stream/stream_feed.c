@@ -60,18 +60,22 @@ reserve(struct tokd_worker *w, struct tokd_stream *s, uint64_t bytes)
 	return pos;
 }
 
-/* After a record was published; s->total does not include it yet. */
+/* After a record of this kind was published; s->total does not include it yet. */
 static __rte_always_inline void
-take_times(struct tokd_worker *w, struct tokd_stream *s, const struct tokd_rec *rec)
+take_times(struct tokd_worker *w, struct tokd_stream *s, enum tokd_rec_kind kind,
+	const struct tokd_rec *rec)
 {
+	const bool decodes = kind == TOKD_REC_TEXT;
 	uint64_t t = rec->t_publish;
 
-	tokd_histogram_add(&w->time[T_WIRE_TO_RING], t - rec->t_rx);
-	if (s->total == 0 && rec->count > 0)
+	if (!decodes)
+		tokd_histogram_add(&w->time[T_WIRE_TO_RING], t - rec->t_rx);
+	if (!decodes && s->total == 0 && rec->count > 0)
 		tokd_histogram_add(&w->time[T_TEXT_TO_FIRST_ID], t - s->t_open);
 	if (rec->flags & TOKD_REC_LAST) {
-		tokd_histogram_add(&w->time[T_TEXT_TO_LAST_ID], t - s->t_open);
-		tokd_histogram_add(&w->time[T_TOKENIZER], s->tok_ticks);
+		tokd_histogram_add(
+			&w->time[decodes ? T_IDS_TO_TEXT : T_TEXT_TO_LAST_ID], t - s->t_open);
+		tokd_histogram_add(&w->time[decodes ? T_DECODER : T_TOKENIZER], s->tok_ticks);
 		s->t_last = t;
 	}
 }
@@ -104,7 +108,7 @@ publish(struct tokd_worker *w, struct tokd_stream *s, enum tokd_rec_kind kind, u
 	rec->t_rx = t_rx;
 	rec->first = s->total;
 	rec->count = count;
-	rec->vocab = s->key.vocab;
+	rec->vocab = s->vocab;
 	rec->epoch = s->key.epoch;
 	rec->reason = TOKD_R_NONE;
 	rec->text_end = s->text_end;
@@ -115,7 +119,7 @@ publish(struct tokd_worker *w, struct tokd_stream *s, enum tokd_rec_kind kind, u
 	}
 	tokd_ring_publish_bytes(&w->ring, pos, kind, bytes);
 	tokd_count_record(w);
-	take_times(w, s, rec);
+	take_times(w, s, kind, rec);
 	s->published = true;
 
 	if (count > 0 && (s->flags & TOKD_F_IDS)) {
@@ -206,7 +210,7 @@ feed_as(struct tokd_worker *w, struct tokd_stream *s, enum tokd_rec_kind kind, c
 		s->error = (uint8_t)res.error;
 		return feed_failed(w, s, reason_of(res.error));
 	}
-	if (decodes && unlikely(s->total + res.produced > w->opt->max_text)) {
+	if (decodes && unlikely(s->total + res.produced > s->max_text)) {
 		w->counter[C_DROP_TOO_LONG]++;
 		return feed_failed(w, s, TOKD_R_TEXT_TOO_LONG);
 	}

@@ -68,7 +68,7 @@ data_fault(const struct tokd_worker *w, const struct tokd_stream *s, const struc
 	/* Empty packets would make no progress. */
 	if (req->length == 0 && !(req->flags & (TOKD_F_FIRST | TOKD_F_LAST)))
 		return TOKD_R_LENGTH;
-	if ((uint64_t)req->offset + req->length > w->opt->max_text)
+	if ((uint64_t)req->offset + req->length > (s != NULL ? s->max_text : w->terms->max_text))
 		return TOKD_R_TEXT_TOO_LONG;
 	return TOKD_R_NONE;
 }
@@ -322,7 +322,7 @@ begin(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
 	return s;
 }
 
-/* `s`: the packet's stream, or NULL. */
+/* `s`: the packet's stream, or NULL: then `vocab` is that of a new one. */
 static void
 data(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *m, const struct tokd_req *req,
 	const struct tokd_peer *peer, const struct tokd_stream_key *key,
@@ -415,13 +415,13 @@ poll(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *m, const str
 
 /* By checksum; 0: the default. NULL: not loaded. */
 static const struct tokd_vocab *
-find_vocab(const struct tokd_worker *w, uint32_t checksum)
+find_vocab(const struct tokd_terms *t, uint32_t checksum)
 {
 	if (likely(checksum == 0))
-		return &w->vocab[0];
-	for (uint32_t i = 0; i < w->n_vocabs; i++) {
-		if (w->vocab[i].checksum == checksum)
-			return &w->vocab[i];
+		return &t->vocab[0];
+	for (uint32_t i = 0; i < t->n_vocabs; i++) {
+		if (t->vocab[i].checksum == checksum)
+			return &t->vocab[i];
 	}
 	return NULL;
 }
@@ -429,7 +429,7 @@ find_vocab(const struct tokd_worker *w, uint32_t checksum)
 void
 tokd_stream_rx(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_peer *peer)
 {
-	const struct tokd_vocab *vocab;
+	const struct tokd_vocab *vocab = NULL;
 	struct tokd_stream_key key;
 	struct tokd_stream *s;
 	struct tokd_req req;
@@ -449,15 +449,10 @@ tokd_stream_rx(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_peer
 		refuse(w, m, &req, peer, C_DROP_VERSION, TOKD_R_VERSION);
 		return;
 	}
-	vocab = find_vocab(w, req.vocab);
-	if (unlikely(vocab == NULL)) {
-		refuse(w, m, &req, peer, C_DROP_VOCAB, TOKD_R_VOCAB);
-		return;
-	}
 	key = (struct tokd_stream_key){.addr = peer->addr,
 		.stream_id = req.stream_id,
 		.epoch = req.epoch,
-		.vocab = vocab->checksum,
+		.vocab = req.vocab,
 		.port = peer->port,
 		.our_port = peer->our_port};
 	s = tokd_stream_find(w, &key, &peer->mac);
@@ -470,6 +465,13 @@ tokd_stream_rx(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_peer
 			return;
 		}
 		s = NULL; /* nor does he keep the client from beginning its own */
+	}
+	if (s == NULL) {
+		vocab = find_vocab(w->terms, req.vocab);
+		if (unlikely(vocab == NULL)) {
+			refuse(w, m, &req, peer, C_DROP_VOCAB, TOKD_R_VOCAB);
+			return;
+		}
 	}
 	if (req.type == TOKD_DATA)
 		data(w, s, m, &req, peer, &key, vocab);

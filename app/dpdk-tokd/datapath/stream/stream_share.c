@@ -63,8 +63,6 @@ tokd_share_admits(struct tokd_worker *w, const struct tokd_source *source)
 {
 	const struct tokd_streams *t = w->streams;
 
-	if (likely(n_open(t) <= t->n / 2))
-		return true;
 	if (over_debt(w, source) > 0) {
 		w->counter[C_DROP_OPENS]++;
 		return false;
@@ -80,7 +78,7 @@ tokd_share_evict(struct tokd_worker *w)
 {
 	struct tokd_stream *s;
 
-	if (likely(n_open(w->streams) < w->streams->n))
+	if (n_open(w->streams) < w->streams->n)
 		return;
 	s = TAILQ_FIRST(&tokd_source_greediest(w, TOKD_KIND_OPEN)->open);
 	w->counter[C_STREAMS_EVICTED]++;
@@ -109,8 +107,7 @@ tokd_share_evictable(struct tokd_worker *w)
 bool
 tokd_share_is_slow(const struct tokd_worker *w, const struct tokd_stream *s)
 {
-	return unlikely(n_open(w->streams) > w->streams->n / 2) &&
-	       tokd_stream_progress(s) < (w->t_burst - s->t_open) / (w->tsc_hz / PROGRESS_LEAST);
+	return tokd_stream_progress(s) < (w->t_burst - s->t_open) / (w->tsc_hz / PROGRESS_LEAST);
 }
 
 /* Until its debt is paid; else the time that a text is open, in which most streams change. */

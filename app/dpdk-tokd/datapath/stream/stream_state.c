@@ -20,10 +20,11 @@ tokd_stream_find(
 	struct tokd_worker *w, const struct tokd_stream_key *key, const struct rte_ether_addr *mac)
 {
 	struct tokd_streams *t = w->streams;
+	const unsigned __int128 sum = tokd_key_sum(&t->names, key);
 	struct tokd_stream *s, *other = NULL;
 
-	t->looked = tokd_key_sum(&t->names, key);
-	LIST_FOREACH(s, bucket_of_key(t, t->looked), keyed)
+	t->looked = bucket_of_key(t, sum);
+	LIST_FOREACH(s, t->looked, keyed)
 	{
 		if (memcmp(&s->key, key, sizeof(*key)) != 0)
 			continue;
@@ -32,7 +33,7 @@ tokd_stream_find(
 		other = s;
 	}
 	/* It may be opened: from here to there the table has the time that it needs. */
-	t->looked_name = tokd_name_of(&t->names, t->looked, mac);
+	t->looked_name = tokd_name_of(&t->names, sum, mac);
 	__builtin_prefetch(tokd_names_bucket(&t->names, t->looked_name), 1);
 	return other;
 }
@@ -149,6 +150,7 @@ close_open(struct tokd_worker *w, struct tokd_stream *s)
 	if (s->known.le_prev != NULL)
 		LIST_REMOVE(s, known);
 	count(&t->n_open, -1);
+	tokd_terms_leave(s->terms);
 }
 
 void
@@ -174,11 +176,12 @@ tokd_stream_open(struct tokd_worker *w, struct tokd_source *source,
 {
 	struct tokd_streams *t = w->streams;
 	const uint64_t name = t->looked_name;
-	struct tokd_stream_bucket *bucket = bucket_of_key(t, t->looked);
+	struct tokd_stream_bucket *bucket = t->looked;
+	const bool scarce = tokd_streams_are_scarce(t);
 	struct tokd_stream *s = TAILQ_FIRST(&t->free);
 
 	*why = TOKD_R_BUSY;
-	if (unlikely(!tokd_share_admits(w, source)))
+	if (unlikely(scarce && !tokd_share_admits(w, source)))
 		return NULL;
 	if (unlikely(s == NULL)) /* not the first of this turn */
 		s = tokd_share_evictable(w);
@@ -205,10 +208,13 @@ tokd_stream_open(struct tokd_worker *w, struct tokd_source *source,
 	s->t_active = w->t_burst;
 	s->t_open = w->t_burst;
 	s->last = TOKD_NO_PACKET;
+	s->terms = w->terms;
+	s->max_text = w->terms->max_text;
+	s->vocab = vocab->checksum;
 	if (unlikely(flags & TOKD_F_DECODE)) {
 		tokd_decode_init(&s->decode, vocab, flags & TOKD_F_SKIP_SPECIAL);
 	} else {
-		tok_stream_init(&s->tok, vocab->tok, vocab->cache, tokd_tok_flags(w->opt));
+		tok_stream_init(&s->tok, vocab->tok, vocab->cache, w->terms->tok_flags);
 		if (unlikely(vocab->keys != NULL)) {
 			s->keys = (struct tokb *)(t->keys + (size_t)(s - t->stream) * t->keys_each);
 			tokb_copy(s->keys, vocab->keys);
@@ -221,7 +227,9 @@ tokd_stream_open(struct tokd_worker *w, struct tokd_source *source,
 		*why = TOKD_R_EXPIRED;
 		return NULL;
 	}
-	tokd_share_evict(w);
+	if (unlikely(scarce))
+		tokd_share_evict(w);
+	tokd_terms_join(s->terms);
 	s->state = TOKD_STREAM_OPEN;
 	s->name = name;
 	s->serial = w->ring.serial++;
@@ -289,7 +297,7 @@ tokd_stream_abort(struct tokd_worker *w, struct tokd_stream *s)
 		.serial = s->serial,
 		.t_rx = w->t_burst,
 		.first = s->total,
-		.vocab = s->key.vocab,
+		.vocab = s->vocab,
 		.epoch = s->key.epoch,
 		.reason = s->reason,
 		.text_end = s->text_end,
@@ -336,7 +344,7 @@ tokd_stream_renew(struct tokd_worker *w, struct tokd_stream *s)
 	if (s->aborting)
 		return; /* in neither list */
 	if (s->state == TOKD_STREAM_OPEN) {
-		if (tokd_share_is_slow(w, s)) {
+		if (unlikely(tokd_streams_are_scarce(t)) && tokd_share_is_slow(w, s)) {
 			w->counter[C_PROGRESS_SLOW]++;
 			return;
 		}

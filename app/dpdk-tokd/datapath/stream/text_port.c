@@ -105,7 +105,7 @@ answer_too_long(struct tokd_worker *w, const struct tokd_peer *peer, uint32_t by
 
 	used += put_decimal(line + used, bytes);
 	used += put_text(line + used, " bytes, at most ");
-	used += put_decimal(line + used, w->opt->max_text);
+	used += put_decimal(line + used, w->terms->max_text);
 	used += put_text(line + used, " by --max-text: shorten it, or raise the option\n");
 	if (is_within_limit(w, bytes, used, 1))
 		answer_line(w, peer, line, used);
@@ -209,7 +209,8 @@ tokd_text_reply(struct tokd_worker *w, struct tokd_stream *s)
 static uint64_t
 first_piece(const struct tokd_worker *w, uint32_t bytes)
 {
-	const size_t ids = tok_encode_bound(w->vocab[0].tok, RTE_MIN(bytes, TOKD_PIECE_MAX), 0);
+	const size_t ids =
+		tok_encode_bound(w->terms->vocab[0].tok, RTE_MIN(bytes, TOKD_PIECE_MAX), 0);
 
 	return RTE_MIN(tokd_rec_most(&w->ring, TOKD_REC_TOKENS, ids), tokd_ring_max(&w->ring));
 }
@@ -227,7 +228,7 @@ tokd_text_rx(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_peer *
 	};
 	void *head;
 
-	if (unlikely(bytes > w->opt->max_text)) {
+	if (unlikely(bytes > w->terms->max_text)) {
 		answer_too_long(w, peer, bytes);
 		tokd_drop(w, m, C_DROP_TOO_LONG);
 		return;

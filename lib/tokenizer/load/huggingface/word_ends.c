@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "pretok.h"
+#include "pretokenize/names.h"
 #include "word_ends.h"
 
 #define BYTES 256u
@@ -16,24 +17,35 @@ tok_json_has_word_ends(const struct tok_json *root)
 	return suffix != NULL && suffix[0] != '\0';
 }
 
-/* CLIP's. */
+/* CLIP's; since transformers 5 with these before them. */
+#define SPECIALS "<\\|startoftext\\|>|<\\|endoftext\\|>|"
 #define WORDS "'s|'t|'re|'ve|'m|'ll|'d|[\\p{L}]+|[\\p{N}]|[^\\s\\p{L}\\p{N}]+"
 
 bool
 tok_json_word_ends_pretok(
 	const char *file, const struct tok_json *root, struct tok_model *m, struct tok_error *err)
 {
+	const size_t n = sizeof(SPECIALS) - 1;
+	char *regex;
+
 	if (!tok_json_pretok(file, root, m, err))
 		return false;
-	m->word_end = true;
-	if (m->pretok == TOK_PRETOK_REGEX && !m->digits_apart && strcmp(m->regex[0], WORDS) == 0 &&
-		m->behavior[0] == TOK_SPLIT_REMOVED_GAPS) {
+	regex = m->pretok == TOK_PRETOK_REGEX && !m->digits_apart ? m->regex[0] : "";
+	m->word_end = TOK_WORD_END_MARK;
+	/* A stage finds them (normalize/steps.h); GPT-2's expression splits them as ever. */
+	if (strncmp(regex, SPECIALS, n) == 0 && m->regex[1] != NULL &&
+		strcmp(m->regex[1], TOK_REGEX_GPT2) == 0) {
+		m->word_end = TOK_WORD_END_SPECIALS;
+		memmove(regex, regex + n, strlen(regex + n) + 1);
+	}
+	if (strcmp(regex, WORDS) == 0 && m->behavior[0] == TOK_SPLIT_REMOVED_GAPS) {
 		m->behavior[0] = TOK_SPLIT_ISOLATED; /* gaps never reach it */
 		return true;
 	}
 	return tok_fail(err,
 		"%s: pre_tokenizer: with end_of_word_suffix this is not implemented (implemented: a "
-		"Split by the Regex \"" WORDS "\", Removed and inverted, then ByteLevel)",
+		"Split by the Regex \"" WORDS "\", also with \"" SPECIALS "\" before it, Removed "
+		"and inverted, then ByteLevel)",
 		file);
 }
 

@@ -60,13 +60,16 @@ class GrpcServer:
         self.address = address
         self.service = Service(app.models)
         self.threads = _Threads()
+        app.by_grpc = self.threads.in_progress
         limits = app.limits
         self.server = grpc.server(
             self.threads,
             options=[*OPTIONS, ("grpc.max_receive_message_length", min(limits.body, BODY_MAX))],
             maximum_concurrent_rpcs=limits.requests,
         )
-        calls = {name: _handler(name, work) for name, work in self.service.calls.items()}
+        paths = {name: f"/{SERVICE.full_name}/{name}" for name in self.service.calls}
+        app.paths.update(paths.values())
+        calls = {n: _handler(app, paths[n], work) for n, work in self.service.calls.items()}
         handler = grpc.method_handlers_generic_handler(SERVICE.full_name, calls)
         self.server.add_generic_rpc_handlers((handler,))
         self.health = health.HealthServicer()
@@ -95,18 +98,33 @@ class GrpcServer:
         self.threads.shutdown(wait=False)
 
 
-def _handler(name: str, work: Callable[[bytes], bytes]) -> Any:
+CODES = {
+    HTTPStatus.NOT_IMPLEMENTED: grpc.StatusCode.UNIMPLEMENTED,
+    HTTPStatus.SERVICE_UNAVAILABLE: grpc.StatusCode.RESOURCE_EXHAUSTED,
+}
+FAULTS = (ValueError, DecodeError, OverflowError, RecursionError)  # of a request
+
+
+def _handler(app: App, path: str, work: Callable[[bytes], bytes]) -> Any:
     def call(body: bytes, context: Any) -> bytes:
+        names = (value for name, value in context.invocation_metadata() if name == "x-request-id")
+        request = app.begun("gRPC", path, {b"x-request-id": next(names, "").encode()})
+        request.arrived = len(body)
         code = grpc.StatusCode.INTERNAL  # as llm-d's server has it, whatever the fault
         try:
-            return work(body)
-        except (Refused, ValueError, DecodeError) as error:
+            app.check_busy(app.requests() - 1)  # it is one of these itself
+            answer = work(body)
+        except Refused as refused:
+            code, why = CODES.get(refused.status, code), str(refused)
+        except FAULTS as error:
             why = str(error)
-            if getattr(error, "status", None) == HTTPStatus.NOT_IMPLEMENTED:
-                code = grpc.StatusCode.UNIMPLEMENTED
         except Exception:
-            log.exception("gRPC %s", name)
+            log.exception("request %s: %s", request.name.decode(), path)
             why = "an error of the gateway: its log"
+        else:
+            app.note(request, "OK", len(answer))
+            return answer
+        app.note(request, code.name, 0)
         context.abort(code, why[:DETAILS_MAX])
         raise AssertionError  # abort has raised
 

@@ -178,6 +178,7 @@ TEST(records_of_a_batch_have_an_entry_each)
 	h = bench_hdr(&b, 0);
 	at += record(payload + at, TOKD_REC_TOKENS, TOKD_REC_FIRST, 501, 0, ids, 3);
 	at += record(payload + at, TOKD_REC_PAD, 0, 0, 0, NULL, 0);
+	at += record(payload + at, TOKD_REC_TEXT, TOKD_REC_FIRST, 500, 0, ids, 20);
 	at += record(payload + at, TOKD_REC_TOKENS, TOKD_REC_LAST, 502, 40, ids + 3, 17);
 	at += record(payload + at, TOKD_REC_TOKENS, TOKD_REC_ABORT, 503, 9, NULL, 0);
 	at += record(

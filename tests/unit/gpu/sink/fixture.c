@@ -40,7 +40,8 @@ arrive(struct world *w, const struct work *k)
 			const struct tokd_rec *rec =
 				(const struct tokd_rec *)(w->payload[k->slot] + at);
 
-			out += tokg_out_bytes(rec->count, w->g.row_bytes);
+			if (rec->kind == TOKD_REC_TOKENS)
+				out += tokg_out_bytes(rec->count, w->g.row_bytes);
 			at += rec->bytes;
 		}
 	}
@@ -349,13 +350,17 @@ assert_zero(const uint8_t *p, uint64_t from, uint64_t to)
 static void
 consume_batch(struct world *w, const struct tokg_hdr *h, const uint8_t *p, enum tokg_status status)
 {
+	const struct tokd_rec *rec = NULL;
 	uint32_t tokens = 0, n = 0, at = 0;
 
-	for (; at < h->bytes; n++) {
-		const struct tokd_rec *rec = (const struct tokd_rec *)(p + at);
-		const uint32_t *ids = (const uint32_t *)(rec + 1);
+	for (; at < h->bytes; at += rec->bytes) {
 		uint32_t flags = 0;
+		const uint32_t *ids;
 
+		rec = (const struct tokd_rec *)(p + at);
+		ids = (const uint32_t *)(rec + 1);
+		if (rec->kind == TOKD_REC_TEXT)
+			continue;
 		assert_int_equal(rec->kind, TOKD_REC_TOKENS);
 		assert_int_equal(rec->bytes, record_bytes(rec->count) + keys_bytes(rec->flags));
 		assert_int_equal(rec->vocab, vocabs[h->vocab]);
@@ -369,11 +374,12 @@ consume_batch(struct world *w, const struct tokg_hdr *h, const uint8_t *p, enum 
 		if (status != TOKG_OK)
 			w->text[rec->serial].batch_failed = true;
 		tokens += rec->count;
-		at += rec->bytes;
+		n++;
 	}
 	assert_int_equal(at, h->bytes);
 	assert_int_equal(tokens, h->tokens);
 	assert_true(n > 1);
+	assert_int_equal(rec->kind, TOKD_REC_TOKENS); /* no text behind the ids */
 }
 
 void

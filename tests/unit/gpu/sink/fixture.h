@@ -138,6 +138,8 @@ void settle_all(struct world *w);
 /* A record of `count` ids more of text `serial`; the last one with `flags` LAST or ABORT, and
  * perhaps KEYS. */
 bool publish(struct world *w, uint32_t serial, uint32_t count, uint32_t flags);
+/* A record of `count` bytes of decoded text, of no text above. False: the ring is full. */
+bool publish_decoded(struct world *w, uint32_t count);
 uint32_t new_text(struct world *w, uint32_t vocab, uint32_t total);
 /* Would such a record fit now? */
 bool has_room(const struct world *w, uint32_t count);

@@ -143,6 +143,73 @@ TEST(keys_of_blocks_are_passed_on_in_a_batch_and_left_out_of_others)
 	world_free(w);
 }
 
+TEST(decoded_text_between_records_closes_no_batch)
+{
+	struct world *w = small_world(0);
+
+	publish_decoded(w, 10);
+	one(w, 3);
+	publish_decoded(w, 100);
+	publish_decoded(w, 100);
+	one(w, 5);
+	publish_decoded(w, 100);
+	assert_true(turn(w, false));
+	assert_int_equal(count_of(w, TOKG_C_SLOTS), 0); /* it waits for more */
+	turns(w, 1);
+	assert_int_equal(count_of(w, TOKG_C_SLOTS), 1);
+	assert_int_equal(count_of(w, TOKG_C_RECORDS), 2);
+	assert_int_equal(w->hdr[0].flags, TOKG_BATCH);
+	assert_int_equal(w->hdr[0].tokens, 8);
+	consume(w, 0, TOKG_BADID); /* one by one, then */
+	turns(w, 3);
+	assert_int_equal(w->hdr[2].tokens, 5);
+	settle_all(w);
+	assert_int_equal(cursor_of(w), w->head);
+	assert_int_equal(w->n_failed, 0);
+
+	one(w, 3);
+	publish_decoded(w, SLOT_BYTES); /* nothing fits behind it */
+	one(w, 5);
+	turns(w, 1);
+	assert_int_equal(count_of(w, TOKG_C_SLOTS), 5);
+	settle_all(w);
+	world_free(w);
+}
+
+TEST(decoded_text_takes_no_turns_of_ids_but_not_all_time_either)
+{
+	struct world *w = small_world(0);
+
+	for (uint32_t i = 0; i < 300; i++)
+		publish_decoded(w, 10);
+	one(w, 3);
+	assert_true(turn(w, true));
+	assert_int_equal(count_of(w, TOKG_C_SLOTS), 0);
+	assert_in_range(cursor_of(w), 200 * record_bytes(3), w->head - 1);
+	assert_true(turn(w, true));
+	assert_int_equal(count_of(w, TOKG_C_SLOTS), 1);
+	settle_all(w);
+	world_free(w);
+}
+
+/* A new agent gets what the old one had not done; what was passed over meanwhile is once. */
+TEST(decoded_text_is_no_record_that_is_shed_twice)
+{
+	struct world *w = small_world(0);
+	struct tokg_error err = {""};
+
+	one(w, IDS);
+	publish_decoded(w, 10);
+	turns(w, 1);
+	world_renew(w, 0);
+	assert_true(tokg_sink_attach(w->sink, &w->t, &err));
+	settle_all(w);
+	tokg_sink_give_up(w->sink);
+	shed(w);
+	assert_int_equal(count_of(w, TOKG_C_SHED), 0);
+	world_free(w);
+}
+
 TEST(a_vocabulary_without_a_table_fails_at_once)
 {
 	struct world *w = small_world(0);

@@ -48,16 +48,13 @@ has_room(const struct world *w, uint32_t count)
 	return producer(w, record_bytes(count)) + record_bytes(count) <= w->tail + w->mask + 1;
 }
 
-bool
-publish(struct world *w, uint32_t serial, uint32_t count, uint32_t flags)
+/* The next record, of so many bytes; behind it its padding is not zero. */
+static struct tokd_rec *
+record_at_head(struct world *w, uint64_t bytes)
 {
-	struct text *t = &w->text[serial];
-	const uint64_t bytes = record_bytes(count) + keys_bytes(flags), pos = producer(w, bytes);
+	const uint64_t pos = producer(w, bytes);
 	struct tokd_rec *rec = (struct tokd_rec *)(w->ring + (pos & w->mask));
-	uint32_t *ids = (uint32_t *)(rec + 1);
 
-	if (!has_room(w, count))
-		return false;
 	if (pos != w->head) {
 		struct tokd_rec *pad = (struct tokd_rec *)(w->ring + (w->head & w->mask));
 
@@ -65,7 +62,44 @@ publish(struct world *w, uint32_t serial, uint32_t count, uint32_t flags)
 		pad->bytes = (uint32_t)(pos - w->head);
 		pad->kind = TOKD_REC_PAD;
 	}
-	memset(rec, KEY_BYTE, bytes); /* padding is not zero */
+	memset(rec, KEY_BYTE, bytes);
+	w->head = pos + bytes;
+	w->n_records++;
+	return rec;
+}
+
+bool
+publish_decoded(struct world *w, uint32_t count)
+{
+	const uint32_t words = (count + 3) / 4;
+	const uint64_t bytes = record_bytes(words);
+
+	if (!has_room(w, words))
+		return false;
+	*record_at_head(w, bytes) = (struct tokd_rec){
+		.bytes = (uint32_t)bytes,
+		.kind = TOKD_REC_TEXT,
+		.flags = TOKD_REC_FIRST | TOKD_REC_LAST,
+		.serial = UINT64_MAX,
+		.t_publish = w->now,
+		.count = count,
+		.vocab = vocabs[0],
+	};
+	return true;
+}
+
+bool
+publish(struct world *w, uint32_t serial, uint32_t count, uint32_t flags)
+{
+	struct text *t = &w->text[serial];
+	const uint64_t bytes = record_bytes(count) + keys_bytes(flags);
+	struct tokd_rec *rec;
+	uint32_t *ids;
+
+	if (!has_room(w, count))
+		return false;
+	rec = record_at_head(w, bytes);
+	ids = (uint32_t *)(rec + 1);
 	*rec = (struct tokd_rec){
 		.bytes = (uint32_t)bytes,
 		.kind = TOKD_REC_TOKENS,
@@ -82,8 +116,6 @@ publish(struct world *w, uint32_t serial, uint32_t count, uint32_t flags)
 	assert_true(t->published <= t->total);
 	if (flags != 0)
 		t->is_open = false;
-	w->head = pos + bytes;
-	w->n_records++;
 	return true;
 }
 

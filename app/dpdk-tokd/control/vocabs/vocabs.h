@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <tok.h>
@@ -14,6 +15,7 @@
 struct tokd_vocabs {
 	int node; /* NUMA node to allocate on */
 	uint32_t n;
+	bool no_memory; /* why loading failed */
 	struct tok_vocab *tok[TOKD_VOCABS_MAX];
 };
 

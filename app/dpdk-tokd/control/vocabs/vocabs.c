@@ -13,12 +13,13 @@
 static void *
 vocab_alloc(void *ctx, size_t bytes, size_t align)
 {
-	const int *node = ctx;
-	void *p = rte_zmalloc_socket("tok_vocab", bytes, (unsigned int)align, *node);
+	struct tokd_vocabs *v = ctx;
+	void *p = rte_zmalloc_socket("tok_vocab", bytes, (unsigned int)align, v->node);
 
 	if (p != NULL)
 		return p;
 	p = rte_zmalloc_socket("tok_vocab", bytes, (unsigned int)align, SOCKET_ID_ANY);
+	v->no_memory = p == NULL;
 	if (p == NULL)
 		TOKD_LOG(main, ERR,
 			"vocabulary: cannot allocate %zu bytes of EAL memory; reserve more huge "
@@ -28,7 +29,7 @@ vocab_alloc(void *ctx, size_t bytes, size_t align)
 		TOKD_LOG(main, WARNING,
 			"vocabulary: %zu bytes are not on NUMA node %d; reserve more huge pages "
 			"there\n",
-			bytes, *node);
+			bytes, v->node);
 	return p;
 }
 
@@ -87,7 +88,7 @@ bool
 tokd_vocabs_load(
 	struct tokd_vocabs *v, const struct tokd_options *opt, int node, struct tok_error *err)
 {
-	const struct tok_mem mem = {.alloc = vocab_alloc, .free = vocab_free, .ctx = &v->node};
+	const struct tok_mem mem = {.alloc = vocab_alloc, .free = vocab_free, .ctx = v};
 	const struct tok_load_opts opts = {
 		.pretokenizer = opt->pretokenizer,
 		.mem = node == TOKD_VOCABS_NO_EAL ? NULL : &mem,
@@ -98,6 +99,7 @@ tokd_vocabs_load(
 
 	v->node = node;
 	v->n = 0;
+	v->no_memory = false;
 	while (ok && *at != '\0') {
 		struct tok_vocab *tok;
 		struct tok_error load;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "folders.h"
 
+#include <limits.h>
 #include <mntent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,9 +21,8 @@ add(struct tokd_folders *f, const char *path, size_t len, bool writable)
 		f->folder[f->n++] = (struct tokd_folder){.path = copy, .writable = writable};
 }
 
-/* The folder that a file is in. */
 static void
-add_folder_of(struct tokd_folders *f, const char *path, size_t len, bool writable)
+add_parent(struct tokd_folders *f, const char *path, size_t len, bool writable)
 {
 	while (len > 0 && path[len - 1] != '/')
 		len--;
@@ -30,6 +30,41 @@ add_folder_of(struct tokd_folders *f, const char *path, size_t len, bool writabl
 		add(f, path, len, writable);
 	else
 		add(f, ".", 1, writable);
+}
+
+/* The folder that a file is in, and, if the file is a link, that of what it names. */
+static void
+add_folder_of(struct tokd_folders *f, const char *path, size_t len, bool writable)
+{
+	char name[PATH_MAX], real[PATH_MAX];
+
+	add_parent(f, path, len, writable);
+	snprintf(name, sizeof(name), "%.*s", (int)len, path);
+	if (realpath(name, real) != NULL && strcmp(name, real) != 0)
+		add_parent(f, real, strlen(real), writable);
+}
+
+/* Where a reload may find other vocabularies. */
+static void
+add_search_path(struct tokd_folders *f)
+{
+	char paths[PATH_MAX], *save = NULL;
+
+	if (!tok_vocab_search_path(paths, sizeof(paths)))
+		return;
+	for (char *p = strtok_r(paths, ":", &save); p != NULL; p = strtok_r(NULL, ":", &save))
+		add(f, p, strlen(p), false);
+}
+
+/* For a reload, which reads them again: see tokd_allow_read(). */
+static void
+add_allow_files(struct tokd_folders *f, const char *allow)
+{
+	for (size_t len; allow != NULL && *allow != '\0'; allow += len + (allow[len] == ',')) {
+		len = strcspn(allow, ",");
+		if (allow[0] == '/' || allow[0] == '.')
+			add_folder_of(f, allow, len, false);
+	}
 }
 
 /* Sockets and captures, as in socket=/run/memif.sock,role=server. */
@@ -82,6 +117,8 @@ tokd_folders_find(struct tokd_folders *f, const struct tokd_options *opt,
 
 		add_folder_of(f, path, strlen(path), false);
 	}
+	add_search_path(f);
+	add_allow_files(f, opt->allow);
 	if (opt->config != NULL)
 		add_folder_of(f, opt->config, strlen(opt->config), false);
 }

@@ -5,6 +5,7 @@
 
 #include <linux/capability.h>
 
+#include <rte_eal.h>
 #include <rte_memory.h>
 
 #include <sandbox.h>
@@ -45,6 +46,9 @@ needed(const struct tokd_options *opt, const struct tokd_port *port)
 		s.calls = drivers[i].calls;
 		s.n_calls = drivers[i].n_calls;
 	}
+	/* EAL asks the kernel where the huge pages are that a reload takes. */
+	if (rte_eal_has_hugepages() && rte_eal_iova_mode() == RTE_IOVA_PA)
+		s.capabilities |= BIT(CAP_SYS_ADMIN);
 	if (opt->sink == NULL)
 		return s;
 	/* A new connection locks memory again. What libcuda calls is its own affair. */

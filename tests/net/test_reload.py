@@ -67,9 +67,7 @@ class Reloaded:
 
 
 @pytest.fixture
-def reloaded(
-    lab, huge, gpt2_file, small_file, tmp_path, monkeypatch
-) -> Iterator[Reloaded]:
+def reloaded(lab, huge, gpt2_file, small_file, tmp_path, monkeypatch) -> Iterator[Reloaded]:
     monkeypatch.setenv("TOK_VOCAB_PATH", str(small_file.parent))
     config = tmp_path / "tokd.conf"
     config.write_text(f"[tokd]\nvocab = {gpt2_file}\n")

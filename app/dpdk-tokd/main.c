@@ -26,6 +26,8 @@
 #include "control/zero_copy_open.h"
 #include "log.h"
 #include "notify.h"
+#include "sandbox/allow.h"
+#include "sandbox/start.h"
 #include "telemetry/summary.h"
 #include "telemetry/telemetry.h"
 #include "control/unmap_guard.h"
@@ -126,6 +128,7 @@ worker_open(struct tokd_app *app, struct tokd_worker *w)
 	w->port = app->port.id;
 	w->queue = (uint16_t)w->index;
 	w->terms = app->served->terms[w->index];
+	w->allow = opt->allow != NULL ? &app->allow : NULL;
 	w->ip = app->address.ip;
 	w->ip6 = app->address.ip6;
 	w->kernel_answers = app->address.kernel_answers;
@@ -260,7 +263,10 @@ serve(struct tokd_app *app)
 	if (rc != 0)
 		goto close_workers;
 	tokd_cpu_check(&app->port);
-	rc = workers_open(app);
+	if (app->opt.allow != NULL)
+		rc = tokd_allow_open(&app->allow, app->opt.allow, app->port.node);
+	if (rc == 0)
+		rc = workers_open(app);
 	if (rc != 0)
 		goto close_workers;
 	rc = tokd_port_start(&app->port, &app->opt, &app->address.ip6);
@@ -276,11 +282,17 @@ serve(struct tokd_app *app)
 	rc = tokd_telemetry_start(app);
 	if (rc != 0)
 		goto stop_control;
+	if (app->opt.sandbox)
+		rc = tokd_sandbox_start(&app->opt, &app->port, app->served->vocabs[0].tok,
+			app->served->vocabs[0].n, app->control.wake);
+	if (rc != 0)
+		goto stop_telemetry;
 
 	tokd_unmap_guard(app);
 	rc = workers_run(app);
 	tokd_unmap_guard(NULL);
 
+stop_telemetry:
 	tokd_telemetry_stop();
 stop_control:
 	tokd_control_stop(&app->control);
@@ -291,6 +303,7 @@ close_workers:
 	tokd_port_close(&app->port);
 	tokd_address_free(&app->address);
 	workers_close(app);
+	tokd_allow_close(&app->allow);
 	return rc;
 }
 
@@ -344,6 +357,7 @@ run(struct tokd_app *app, int eal_argc, char **argv)
 		tokd_served_free(app->served);
 	}
 	rte_eal_cleanup();
+	tokd_sandbox_log_denied();
 	return code;
 }
 

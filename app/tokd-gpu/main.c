@@ -6,9 +6,12 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include <linux/capability.h>
+
 #include "agent.h"
 #include "log.h"
 #include "notify.h"
+#include "sandbox.h"
 #include "tables.h"
 #include "ring/geometry.h"
 
@@ -59,6 +62,22 @@ fill_config(struct tokg_device_config *c, const struct tokg_options *o, const st
 	return tokg_geometry_fill(&c->geometry, err);
 }
 
+/* A new connection locks memory. libcuda's system calls are its own affair: not filtered. */
+static bool
+drop_privileges(struct tokg_error *err)
+{
+	const struct tokd_sandbox s = {.capabilities = UINT64_C(1) << CAP_IPC_LOCK};
+	const char *step;
+	const int n_silent = tokd_sandbox_enter(&s, &step);
+
+	if (n_silent < 0)
+		snprintf(err->text, sizeof(err->text), "%s: %s", step, strerror(-n_silent));
+	if (n_silent > 0)
+		tokg_log("%d threads of libraries block all signals and keep their capabilities",
+			n_silent);
+	return n_silent >= 0;
+}
+
 /* EXIT_USAGE: invalid options or table; a restart cannot help. */
 static int
 run(const struct tokg_options *o, struct tokg_table_set *set, struct tokg_error *err)
@@ -83,7 +102,8 @@ run(const struct tokg_options *o, struct tokg_table_set *set, struct tokg_error 
 	if (device == NULL)
 		return EXIT_FAILED;
 	g = &device->geometry;
-	good = tokg_agent_open(&agent, o, device, instance, c.ring_epoch, err);
+	good = tokg_agent_open(&agent, o, device, instance, c.ring_epoch, err) &&
+	       drop_privileges(err);
 	if (good) {
 		tokg_log(
 			"ready: %s, %u producers of %u slots, %s of %u x %u %s, instance %016" PRIx64

@@ -65,6 +65,8 @@ struct tok_load_opts {
  */
 struct tok_vocab *tok_vocab_load(
 	const char *name_or_path, const struct tok_load_opts *opts, struct tok_error *err);
+/* The search path where none is given, into `room` bytes. False: they are too few. */
+bool tok_vocab_search_path(char *out, size_t room);
 /*
  * Load the text of a tokenizer.json or a tekken.json: `size` bytes at `text`, which the caller may
  * free afterwards; at most 256 MiB. `name` stands for it in errors, and for its path in

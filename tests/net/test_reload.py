@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import os
 import re
+import shutil
 import signal
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -66,7 +67,8 @@ class Reloaded:
 
 
 @pytest.fixture
-def reloaded(lab, huge, gpt2_file, tmp_path) -> Iterator[Reloaded]:
+def reloaded(lab, huge, gpt2_file, small_file, tmp_path, monkeypatch) -> Iterator[Reloaded]:
+    monkeypatch.setenv("TOK_VOCAB_PATH", str(small_file.parent))
     config = tmp_path / "tokd.conf"
     config.write_text(f"[tokd]\nvocab = {gpt2_file}\n")
     memory = NO_HUGE if huge is None else huge
@@ -133,7 +135,7 @@ def test_texts_in_progress_keep_their_vocabulary_and_hold_up_the_next_reload(
 
 
 def test_an_error_changes_nothing_and_what_cannot_change_is_named(
-    lab, reloaded, gpt2_file, gpt2, tmp_path
+    lab, reloaded, gpt2_file, gpt2, small_file, tmp_path_factory
 ):
     appliance = reloaded.appliance
     with RingReader(appliance.socket, timeout=5):  # stays
@@ -145,6 +147,10 @@ def test_an_error_changes_nothing_and_what_cannot_change_is_named(
             reloaded.reload(line, fails=True)
             assert why in reloaded.info()["reload_error"] + appliance.said()
             assert appliance.telemetry("/tokd/config")["max_text"] == "16M"
+        elsewhere = tmp_path_factory.mktemp("elsewhere") / small_file.name
+        shutil.copy(small_file, elsewhere)
+        reloaded.reload(f"vocab = {elsewhere}", fails=True)
+        assert "restart to read from another" in appliance.said()
         reloaded.reload(f"vocab = {gpt2_file}", "max-text = 8", "streams = 100", "udp-port = 7")
         for name, is_, asked in ("streams", 4096, 100), ("udp-port", 9000, 7):
             assert f"reload: --{name} stays {is_}; a restart changes it to {asked}" in (

@@ -11,6 +11,7 @@
 
 #include "control/port/address.h"
 #include "control.h"
+#include "datapath/net_allow.h"
 #include "datapath/worker.h"
 #include "options/options.h"
 #include "control/port/port.h"
@@ -26,8 +27,9 @@ struct tokd_app {
 	struct tokd_reload reload;
 	struct tokd_port port;
 	struct tokd_address address;
-	uint64_t instance; /* random number of this run */
-	uint64_t t_start;  /* TSC */
+	struct tokd_allow allow; /* of --allow */
+	uint64_t instance;	 /* random number of this run */
+	uint64_t t_start;	 /* TSC */
 	uint32_t n_workers;
 	struct tokd_worker *worker[TOKD_RINGS_MAX];
 	struct tokd_ring *ring[TOKD_RINGS_MAX]; /* those of the workers */

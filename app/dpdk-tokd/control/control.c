@@ -14,6 +14,7 @@
 #include "gpu_sink_control.h"
 #include "log.h"
 #include "notify.h"
+#include "sandbox/start.h"
 
 #define DRAIN_CHECK_MS 5 /* between checks of open streams */
 #define WATCH_MS 1000	 /* between looks at the port */
@@ -72,13 +73,14 @@ take_signal(struct tokd_control *c)
 	atomic_store(&app->stop, TOKD_DRAIN);
 }
 
-/* A reload was asked for, or is loaded; or the loop is to end. */
+/* A reload was asked for, or is loaded; the loop is to end; or a system call was denied. */
 static void
 take_wake(struct tokd_control *c)
 {
 	eventfd_t n;
 
 	(void)!eventfd_read(c->wake, &n);
+	tokd_sandbox_log_denied();
 }
 
 static void

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,6 +89,18 @@ fits(const struct tokd_app *app, const struct tokd_served *served, struct tok_er
 	return true;
 }
 
+/* A file that the sandbox hides looks like one without permission. */
+static void
+name_sandbox(const struct tokd_app *app, struct tok_error *err)
+{
+	const size_t len = strlen(err->text);
+
+	if (app->opt.sandbox && strstr(err->text, strerror(EACCES)) != NULL)
+		snprintf(err->text + len, sizeof(err->text) - len,
+			"; --sandbox allows the folders of the files given at start and the search "
+			"path of --vocab; restart to read from another");
+}
+
 static void *
 reload_thread(void *arg)
 {
@@ -104,6 +117,8 @@ reload_thread(void *arg)
 		tokd_served_free(r->served);
 		r->served = NULL;
 	}
+	if (r->served == NULL)
+		name_sandbox(app, &r->error);
 	atomic_store_explicit(&r->loaded, true, memory_order_release);
 	tokd_control_wake(&app->control);
 	return NULL;

@@ -80,6 +80,7 @@
 	X(DROP_ARP, "drop_arp", "drop: malformed ARP, or not for our address")                     \
 	X(DROP_IP_HEADER, "drop_ip_header", "drop: IP header malformed or truncated")              \
 	X(DROP_IP_CKSUM, "drop_ip_cksum", "drop: IPv4 header checksum wrong")                      \
+	X(DROP_SOURCE, "drop_source", "drop: its source is not in --allow")                        \
 	X(DROP_IP_FRAGMENT, "drop_ip_fragment",                                                    \
 		"drop: IP fragment, or part of an incomplete packet")                              \
 	X(DROP_IP_DST, "drop_ip_dst", "drop: IP packet for another address")                       \

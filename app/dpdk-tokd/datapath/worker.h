@@ -29,6 +29,7 @@
 #define TOKD_TX_MAX 128 /* packets in a TX batch */
 #define TOKD_GATHER_MAX (3 * TOKD_WIRE_PAYLOAD)
 
+struct tokd_allow;   /* net_allow.h */
 struct tokd_frags;   /* net_frag.h */
 struct tokd_sink;    /* gpu_sink.h */
 struct tokd_sources; /* source.h */
@@ -52,6 +53,7 @@ struct tokd_worker {
 	struct rte_mempool *pool; /* mbufs for RX and for replies */
 	struct tokd_streams *streams;
 	struct tokd_sources *sources;
+	const struct tokd_allow *allow; /* NULL: everybody */
 	struct tokd_ring ring;
 	struct tokd_side side;
 	struct tokd_zero_copy zc;

@@ -14,6 +14,7 @@ bool tokd_check_power_of_2(
 	const struct opt_def *, const char *text, void *field, struct opt_error *err);
 bool tokd_check_mtu(const struct opt_def *, const char *text, void *field, struct opt_error *err);
 bool tokd_check_group(const struct opt_def *, const char *text, void *field, struct opt_error *err);
+bool tokd_check_allow(const struct opt_def *, const char *text, void *field, struct opt_error *err);
 bool tokd_check_byte(const struct opt_def *, const char *text, void *field, struct opt_error *err);
 
 /* The group of a name or number; (gid_t)-1: no such group. */

@@ -41,6 +41,7 @@ struct tokd_options {
 	struct in6_addr ip6;	    /* --ip6: ::, none */
 	struct rte_ether_addr mac;  /* --mac: zero: the port's */
 	uint16_t vlan;		    /* --vlan: 802.1Q VLAN; 0: untagged */
+	const char *allow;	    /* --allow: prefixes and files of them; NULL: everybody */
 	uint32_t fragments;	    /* --fragments: datagrams in reassembly; 0: none */
 	uint16_t udp_port;	    /* --udp-port */
 	uint16_t text_port;	    /* --text-port: plain text; 0: none */
@@ -80,6 +81,8 @@ struct tokd_options {
 	bool added_tokens;   /* --added-tokens: recognise added tokens that are not special */
 	uint32_t drain_ms;   /* --drain: time for open streams after SIGTERM */
 	uint32_t log_format; /* --log-format: enum tokd_log_format */
+
+	bool sandbox; /* --sandbox: drop what only set-up needed */
 
 	bool check_config;	/* --check-config */
 	struct opt_given given; /* the source of each value */

@@ -7,6 +7,8 @@
 
 #include <rte_cycles.h>
 
+#include <sandbox.h>
+
 #include "build_revision.h"
 #include "fill.h"
 
@@ -48,6 +50,8 @@ tokd_tel_info(struct tokd_app *app, const char *params, struct rte_tel_data *d)
 	rte_tel_data_add_dict_string(d, "instance", text);
 	rte_tel_data_add_dict_u64(d, "tsc_hz", rte_get_tsc_hz());
 	rte_tel_data_add_dict_u64(d, "workers", app->n_workers);
+	rte_tel_data_add_dict_string(d, "sandbox", app->opt.sandbox ? "yes" : "no");
+	rte_tel_data_add_dict_u64(d, "calls_denied", tokd_sandbox_denied());
 	rte_tel_data_add_dict_u64(d, "port", app->port.id);
 	rte_tel_data_add_dict_string(d, "port_name", app->port.name);
 	rte_tel_data_add_dict_string(d, "driver", app->port.driver);

@@ -73,8 +73,8 @@ find_name(const char *folder, const char *name, struct files *f)
 }
 
 /* $TOK_VOCAB_PATH, the user's data (XDG base directory specification), the system's data. */
-static bool
-standard_search_path(char *out, size_t room)
+bool
+tok_vocab_search_path(char *out, size_t room)
 {
 	const char *given = getenv("TOK_VOCAB_PATH"), *data = getenv("XDG_DATA_HOME");
 	const char *home = getenv("HOME"), *below = "";
@@ -100,7 +100,7 @@ look_up(const char *name, const char *search_path, struct files *f, struct tok_e
 	if (name[0] == '\0')
 		return tok_fail(err, "vocab \"\": expected a name or a path");
 	if (search_path == NULL)
-		search_path = standard_search_path(standard, sizeof(standard)) ? standard : NULL;
+		search_path = tok_vocab_search_path(standard, sizeof(standard)) ? standard : NULL;
 	if (search_path == NULL || strlen(search_path) >= sizeof(folders))
 		return tok_fail(err,
 			"vocab \"%s\": the search path is too long, the limit is %zu bytes: "

@@ -184,18 +184,21 @@ def test_what_may_help_is_tried_for_ever(installed, unit):
     )  # in another section it is ignored
 
 
-@pytest.mark.parametrize("unit", UNITS)
-def test_no_unit_closes_the_devices(installed, unit):
-    """vfio, RDMA and GPU are devices. Before systemd 252 ProtectClock=yes has DevicePolicy=closed
-    follow."""
-    has = settings(installed, unit)
-    assert not {"ProtectClock", "PrivateDevices", "DevicePolicy", "DeviceAllow"} & set(has)
+@pytest.mark.parametrize(
+    ("unit", "devices"),
+    [("dpdk-tokd", ("vfio", "infiniband*", "nvidia*")), ("tokd-gpu", ("infiniband*", "nvidia*"))],
+)
+def test_the_devices_of_ports_and_gpus_are_open(installed, unit, devices):
+    lines = one(installed, f"{unit}.service").read_text().splitlines()
+    assert not [line for line in lines if line.startswith("PrivateDevices")]
+    for device in devices:
+        assert f"DeviceAllow=char-{device} rw" in lines
 
 
 @pytest.mark.parametrize("unit", ["dpdk-tokd", "tokd-gpu"])
 def test_no_unit_may_set_the_clock(installed, unit):
-    allowed = settings(installed, unit)["CapabilityBoundingSet"]
-    assert ("CAP_SYS_TIME" in allowed) == allowed.startswith("~")
+    has = settings(installed, unit)
+    assert "CAP_SYS_TIME" not in has["CapabilityBoundingSet"] and has["ProtectClock"] == "yes"
 
 
 @pytest.mark.parametrize("unit", ["dpdk-tokd", "tokd-gpu"])
@@ -203,7 +206,7 @@ def test_systemd_rates_what_a_unit_may_do(installed, tmp_path, unit):
     """As `systemd-analyze security` counts: 10 is a unit without any bounds, 9.6 as a rule."""
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd-analyze is missing (package systemd)")
-    command = ["systemd-analyze", "security", "--offline=yes", "--threshold=75"]
+    command = ["systemd-analyze", "security", "--offline=yes", "--threshold=25"]
     done = subprocess.run(
         [*command, one(installed, f"{unit}.service")], capture_output=True, text=True, check=False
     )

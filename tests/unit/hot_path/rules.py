@@ -71,6 +71,7 @@ EXTERNAL = {
     "rte_ipv6_frag_reassemble_packet": "the same",
     "rte_ip_frag_table_del_expired_entries": "the oldest of that table, while it is full",
     "rte_ip_frag_free_death_row": "mbufs of incomplete datagrams, back to their pools",
+    "rte_acl_classify": "the sources of --allow, a burst at once: a table made at start",
     r"SHA256_(Init|Update|Final)": "OpenSSL's, on a context of ours: instructions of the CPU",
 }
 
@@ -203,6 +204,8 @@ NOT_HOT = {
     r"double_marks": "more room for marks, of a whole text",
     r"keep": "a stage that keeps an added token's normal form, while loading",
     r"tokd_check_\w+": "of an option's value, before workers start",
+    r"on_(signal|denied)|drop": "of the sandbox: handlers of signals that no worker sees",
+    r"exclude_from_dumps": "the same: by rte_memseg_contig_walk, before workers start",
     r"(control|reload)_thread": "threads of their own",
     r"show_usage": "by EAL, for --help",
     r"take_log": "the stream of the log",

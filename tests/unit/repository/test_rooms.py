@@ -18,6 +18,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]', re.MULTILINE)
 # Where the compiler looks, beside the folder of the file itself.
 SEARCHED = ("include", "app/dpdk-tokd", "lib/tokenizer", "lib/gpu_sink", "lib/gpu_sink/kernel")
 SEARCHED += ("lib/block_keys", "lib/client", "lib/reader", "lib/train", "lib/notify", "lib/options")
+SEARCHED += ("lib/sandbox",)
 
 # Files that are lower than what else their folder holds.
 APART = {
@@ -40,6 +41,7 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "include/tokd": set(),
     "lib/notify": set(),
     "lib/options": set(),
+    "lib/sandbox": set(),
     "lib/block_keys": {"include/tokd"},
     "lib/client": {"include/tokd"},
     "lib/reader": {"include/tokd"},
@@ -83,16 +85,18 @@ MAY_INCLUDE: dict[str, set[str]] = {
         APP + "datapath/stream",
     },
     APP + "readers": {"include/tokd", "log", APP + "datapath"},
+    APP + "sandbox": {"log", "lib/sandbox", "tok.h", APP + "options", APP + "control/port"}
+    | DATA_PATH,
     APP + "control": {"include/tokd", "tok.h", "log", "lib/notify", "lib/gpu_sink/sink"}
-    | {APP + "options", APP + "readers"}
+    | {APP + "options", APP + "readers", APP + "sandbox"}
     | {APP + "control/" + part for part in ("port", "tables", "vocabs")}
     | DATA_PATH,
     APP + "control/tables": {"include/tokd", "log"} | DATA_PATH,
     APP + "control/vocabs": {"include/tokd", "tok.h", "log", APP + "options", APP + "datapath"},
     APP + "control/port": {"include/tokd", "log", APP + "options", APP + "datapath"},
-    APP + "telemetry": {"log", APP + "control", APP + "control/port"} | DATA_PATH,
+    APP + "telemetry": {"log", "lib/sandbox", APP + "control", APP + "control/port"} | DATA_PATH,
     "app/dpdk-tokd": {"log", "lib/notify"}
-    | {APP + room for room in ("options", "control", "control/port", "telemetry")}
+    | {APP + room for room in ("options", "control", "control/port", "sandbox", "telemetry")}
     | DATA_PATH,
     # the other programs
     "app/tok": {
@@ -109,7 +113,7 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "app/tokd-load": {"lib/options", "include/tokd"},
     "app/tokd-load-dpdk": {"lib/options", "include/tokd", "app/tokd-load"},
     "app/tokd-gpu": SINK
-    | {"lib/notify", "lib/options"}
+    | {"lib/notify", "lib/options", "lib/sandbox"}
     | {f"lib/gpu_sink/{r}" for r in ("transport", "handshake", "kernel")},
 }
 

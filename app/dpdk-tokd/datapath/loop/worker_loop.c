@@ -11,6 +11,7 @@
 #include "gpu_sink.h"
 #include "housekeeping.h"
 #include "datapath/net.h"
+#include "datapath/net_allow.h"
 #include "datapath/stream/reply.h"
 #include "datapath/stream/stream.h"
 #include "datapath/token_ring.h"
@@ -39,6 +40,9 @@ take_frames(struct tokd_worker *w, struct rte_mbuf **m, uint16_t n)
 {
 	uint64_t bytes = 0;
 
+	w->counter[C_RX_PACKETS] += n;
+	if (unlikely(w->allow != NULL))
+		n = tokd_net_allow(w, m, n);
 	for (uint16_t i = 0; i < n && i < PREFETCH_AHEAD; i++)
 		prefetch_headers(m[i]);
 	for (uint16_t i = 0; i < n; i++) {
@@ -49,7 +53,6 @@ take_frames(struct tokd_worker *w, struct rte_mbuf **m, uint16_t n)
 		tokd_net_ether(w, m[i]);
 	}
 	tokd_stream_feed_gathered(w);
-	w->counter[C_RX_PACKETS] += n;
 	w->counter[C_RX_BYTES] += bytes;
 }
 

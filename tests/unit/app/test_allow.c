@@ -40,7 +40,7 @@ FIXTURE_TEST(allow_serves_those_on_the_list_in_every_place_of_a_burst)
 	allow_only("10.1.0.0/16,192.0.2.7");
 	for (uint64_t i = 0; i < 8; i++) {
 		const struct request r = hello_from(i, i % 2 == 0 ? IN
-						       : i == 7	  ? RTE_IPV4(192, 0, 2, 7)
+						       : i == 7	  ? RTE_IPV4(192u, 0, 2, 7)
 								  : OUT);
 
 		put(make_frame(&r).m);
@@ -154,7 +154,7 @@ TEST(allow_reads_prefixes_and_files)
 	assert_int_equal(n, 3);
 	assert_false(all[0].v6);
 	assert_int_equal(all[0].bits, 32);
-	assert_int_equal(all[0].word[0], RTE_IPV4(192, 0, 2, 1));
+	assert_int_equal(all[0].word[0], RTE_IPV4(192u, 0, 2, 1));
 	assert_int_equal(all[1].bits, 16);
 	assert_true(all[2].v6);
 	assert_int_equal(all[2].bits, 33);

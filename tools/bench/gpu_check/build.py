@@ -22,7 +22,10 @@ ROOT = Path(__file__).resolve().parents[3]
 
 # Where sources and headers are. Files are found by name below these folders, so that moving one within
 # them changes nothing here.
-SOURCES = ("lib/gpu_sink", "lib/notify", "lib/options", "app/tokd-gpu", "tests/unit/gpu", "tests/support")
+SOURCES = (
+    *("lib/gpu_sink", "lib/notify", "lib/options", "lib/sandbox", "app/tokd-gpu", "tests/unit/gpu"),
+    "tests/support",
+)
 INCLUDE = "include"  # <tokd/ring.h>
 NO_CMOCKA = "tests/unit/gpu/device/no_cmocka"
 
@@ -37,7 +40,7 @@ OPTIONS = ("bash.c", "file.c", "man.c", "near.c", "parse.c", "show.c", "value.c"
 AGENT = (
     *("agent.c", "consumer.c", "delivery.c", "subscribers.c", "log.c", "producers.c", "postings.c"),
     *("convert.c", "options.c", "table_npy.c", "table_random.c", "table_safetensors_none.c"),
-    *("tables.c", "handshake_server.c", "listen.c", "notify.c"),
+    *("tables.c", "handshake_server.c", "listen.c", "notify.c", "sandbox_none.c"),
 )
 PROGRAMS: Dict[str, Tuple[str, ...]] = {
     "gpu_promises": ("promises.cu",),

@@ -42,8 +42,10 @@ def container() -> Iterator[str]:
         pytest.skip(reason)
     run("tools/image")
     name = run("buildah", "from", "oci-archive:build-image/dpdk-tokd.tar")
+    image = run("buildah", "inspect", "--type=container", "--format={{.FromImageID}}", name)
     yield name
     run("buildah", "rm", name)
+    run("buildah", "rmi", image)
 
 
 @pytest.fixture

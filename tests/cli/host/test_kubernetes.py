@@ -115,7 +115,7 @@ def started(doc: Doc, folder: Path, cpus: str, **env: str) -> list[str]:
     stub.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
     stub.chmod(0o755)
     of = container(doc, "dpdk-tokd")
-    env |= {entry["name"]: entry["value"] for entry in of["env"]}
+    env = {"CPUS": "2"} | env | {e["name"]: e["value"] for e in of["env"] if "value" in e}
     shell, dash_c, script = command(of, {})
     script = script.replace("/proc/self/status", str(folder / "status"))
     done = subprocess.run(
@@ -126,11 +126,18 @@ def started(doc: Doc, folder: Path, cpus: str, **env: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("cpus", "workers"),
-    [("2-3", "3-3"), ("0,2-3", "2-3"), ("4,36", "36"), ("2-3,34-35", "3-3,34-35"), ("7", "7")],
+    ("cpus", "limit", "workers"),
+    [
+        ("2-3", 2, "3"),
+        ("0,2-3", 3, "2,3"),
+        ("4,36", 2, "36"),
+        ("2-3,34-35", 4, "3,34,35"),
+        ("0-63", 2, "1"),
+    ],
 )
-def test_workers_take_all_cpus_but_one(tmp_path: Path, cpus: str, workers: str) -> None:
-    assert started(one("appliance", "DaemonSet"), tmp_path, cpus)[:2] == ["-l", workers]
+def test_workers_take_all_cpus_but_one(tmp_path: Path, cpus: str, limit: int, workers: str) -> None:
+    words = started(one("appliance", "DaemonSet"), tmp_path, cpus, CPUS=str(limit))
+    assert words[:2] == ["-l", workers]
 
 
 def test_the_appliance_takes_its_options(tmp_path: Path, gpt2_file: Path) -> None:

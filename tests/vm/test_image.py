@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The image of tools/image: its programs run as the manifests of config/kubernetes run them, with
-the same capabilities and a container's system calls, in buildah's chroot."""
+"""The image of tools/image: its programs, started as config/kubernetes starts them, in buildah's
+chroot, with the pod's capabilities and a container's system calls."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from bench.programs import ROOT
 from dpdk_tokd import Client
 from netlab import NO_HUGE, SERVER_IP, NetLab, why_not
 
+yaml = pytest.importorskip("yaml")
 EXPORTER, GATEWAY = "127.0.0.1:19477", "127.0.0.1:18000"
 BUILD_S = 900
 
@@ -52,11 +53,16 @@ def container() -> Iterator[str]:
 def in_container(container: str, gpt2_file: Path, tmp_path: Path):
     (tmp_path / "run").mkdir()
 
-    def make(user: int, capabilities: tuple[str, ...], *command: str) -> Process:
-        mounts = ["--volume", f"{gpt2_file.parent}:/vocab:ro", "--volume", f"{tmp_path}/run:/run"]
-        words = ["buildah", "run", "--isolation", "chroot", "--user", str(user), *mounts]
-        for name in capabilities:
-            words += ["--cap-add", f"CAP_{name}"]
+    def make(user: int, capabilities: list[str], *command: str, **env: str) -> Process:
+        words = ["buildah", "run", "--isolation=chroot", f"--user={user}"]
+        words += [f"--cap-add=CAP_{name}" for name in capabilities]
+        words += [f"--env={name}={value}" for name, value in env.items()]
+        for at in (
+            f"{gpt2_file.parent}:/vocab:ro",
+            f"{tmp_path}/run:/run",
+            f"{tmp_path}:/etc/dpdk-tokd:ro",
+        ):
+            words += ["--volume", at]
         may = ["setpriv", "--no-new-privs"]
         if user == 0:
             may.append(",".join(["--bounding-set=-all", *(f"+{c.lower()}" for c in capabilities)]))
@@ -91,26 +97,34 @@ def answers(url: str) -> bool:
         return False
 
 
-def test_its_programs_serve(in_container, gpt2, gpt2_file: Path) -> None:
-    vocab = f"/vocab/{gpt2_file.name}"
+def test_its_programs_serve(in_container, gpt2, gpt2_file: Path, tmp_path: Path) -> None:
     text = "Hello, container"
-    cpu = str(max(os.sched_getaffinity(0)))
+    documents = yaml.safe_load_all((ROOT / "config/kubernetes/appliance.yaml").read_text())
+    kinds = {doc["kind"]: doc for doc in documents}
+    conf = kinds["ConfigMap"]["data"]["dpdk-tokd.conf"]
+    (tmp_path / "dpdk-tokd.conf").write_text(conf.replace("gpt2.tiktoken", gpt2_file.name))
+    pod = kinds["DaemonSet"]["spec"]["template"]["spec"]["containers"][0]
+    start, may = [*pod["command"], *pod["args"]], pod["securityContext"]["capabilities"]["add"]
     with NetLab() as lab:
-        eal = ["-l", cpu, "--no-pci", *NO_HUGE, "--vdev", f"net_af_packet0,iface={lab.server_if}"]
-        own = ["--ip", SERVER_IP, "--vocab", vocab]
-        caps = ("NET_RAW", "NET_ADMIN")
-        with in_container(0, caps, "dpdk-tokd", *eal, "--", *own) as appliance:
+        port = f"--no-pci {' '.join(NO_HUGE)} --vdev net_af_packet0,iface={lab.server_if}"
+        env = {"CPUS": pod["resources"]["limits"]["cpu"], "PORT": port, "TOKD_IP": SERVER_IP}
+        with in_container(0, may, *start, **env) as appliance:
             appliance.wait_ready(60)
             with lab.call(lambda: Client(SERVER_IP)) as client:
                 assert client.tokenize(text).tolist() == gpt2.encode(text).tolist()
-            with in_container(0, (), "tokd-exporter", f"--listen={EXPORTER}") as exporter:
+            with in_container(0, [], "tokd-exporter", f"--listen={EXPORTER}") as exporter:
                 until(lambda: answers(f"http://{EXPORTER}/ready"), said=exporter.said)
             assert ended(appliance) == 0
         assert "denied" not in appliance.said()
     host, port = GATEWAY.split(":")
-    words = ["tokd-gateway", f"--host={host}", f"--port={port}", f"--model=gpt2={vocab}"]
+    words = [
+        "tokd-gateway",
+        f"--host={host}",
+        f"--port={port}",
+        f"--model=m=/vocab/{gpt2_file.name}",
+    ]
     words.append("--grpc=unix:/tmp/tokenizer.socket")
-    with in_container(65532, (), *words) as gateway:
+    with in_container(65532, [], *words) as gateway:
         until(lambda: answers(f"http://{GATEWAY}/ready"), said=gateway.said)
         made = json.loads(get(f"http://{GATEWAY}/tokenize", {"prompt": text}))
         assert made["tokens"] == gpt2.encode(text).tolist()

@@ -85,7 +85,7 @@ remedy_of(int error)
 {
 	switch (error) {
 	case ECONNREFUSED:
-		return "nothing listens there: is dpdk-tokd running, with this --udp-port?";
+		return "nothing listens there: is dpdk-tokd running, with this --ip and --udp-port?";
 	case EMSGSIZE:
 		return "the path must carry an MTU of 1500";
 	default:

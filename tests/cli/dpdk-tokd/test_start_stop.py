@@ -159,7 +159,9 @@ def test_no_port_says_how_to_give_one(start, gpt2_file: Path) -> None:
 
 
 def test_a_named_device_that_is_none_is_the_cause(start, gpt2_file: Path) -> None:
-    appliance = start("--vocab", str(gpt2_file), eal=["--vdev=net_pcap0,no=1", "-a", "0000:7f:1f.7"])
+    appliance = start(
+        "--vocab", str(gpt2_file), eal=["--vdev=net_pcap0,no=1", "-a", "0000:7f:1f.7"]
+    )
     appliance.wait_for('--vdev net_pcap0: its driver does not take the arguments "no=1"')
     appliance.wait_for("-a 0000:7f:1f.7: no driver took it")
     assert appliance.stop() == 1

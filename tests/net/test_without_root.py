@@ -40,7 +40,7 @@ def locks_of_libxdp() -> Iterator[None]:
     os.chown(folder, 0, 0)
 
 
-def started(lab, gpt2_file: Path, folder: Path, driver: str, capabilities: str) -> list[str]:
+def as_nobody(lab, gpt2_file: Path, folder: Path, driver: str, capabilities: str) -> list[str]:
     user = ["--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups", "--pdeathsig", "TERM"]
     kept = [f"{option}=-all{capabilities}" for option in ("--inh-caps", "--ambient-caps")]
     eal = ["-l", "0", "--no-pci", *NO_HUGE, "--vdev", f"{driver}0,iface={lab.server_if}"]
@@ -56,7 +56,7 @@ def started(lab, gpt2_file: Path, folder: Path, driver: str, capabilities: str) 
 def test_a_user_with_few_capabilities_serves(
     lab, gpt2, gpt2_file, own_folder, locks_of_libxdp, tmp_path, driver, capabilities
 ):
-    command = started(lab, gpt2_file, own_folder, driver, capabilities)
+    command = as_nobody(lab, gpt2_file, own_folder, driver, capabilities)
     with Process(
         "dpdk-tokd", command, tmp_path / "log", XDG_RUNTIME_DIR=str(own_folder)
     ) as appliance:
@@ -73,7 +73,7 @@ def test_a_user_with_few_capabilities_serves(
     [("net_af_packet", "CAP_NET_ADMIN CAP_NET_RAW:"), ("net_af_xdp", "CAP_IPC_LOCK")],
 )
 def test_what_a_user_lacks_is_named(lab, gpt2_file, own_folder, tmp_path, driver, lacks):
-    command = started(lab, gpt2_file, own_folder, driver, "")
+    command = as_nobody(lab, gpt2_file, own_folder, driver, "")
     folder = str(own_folder)
     with Process("dpdk-tokd", command, tmp_path / "log", XDG_RUNTIME_DIR=folder) as appliance:
         assert appliance.wait(60) == 1

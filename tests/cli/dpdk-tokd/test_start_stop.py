@@ -162,7 +162,7 @@ def test_a_named_device_that_is_none_is_the_cause(start, gpt2_file: Path) -> Non
     appliance = start(
         "--vocab", str(gpt2_file), eal=["--vdev=net_pcap0,no=1", "-a", "0000:7f:1f.7"]
     )
-    appliance.wait_for('--vdev net_pcap0: its driver does not take the arguments "no=1"')
+    appliance.wait_for('--vdev net_pcap0: its driver refuses it, with the arguments "no=1"')
     appliance.wait_for("-a 0000:7f:1f.7: no driver took it")
     assert appliance.stop() == 1
     assert "no DPDK port" not in appliance.said()

@@ -172,13 +172,12 @@ queue_remedy(const struct tokd_port *p, char lacks[TOKD_PORT_LACKS])
 {
 	char name[IF_NAMESIZE];
 
-	if (tokd_port_lacks(p->driver, lacks))
-		return lacks;
-	if (strcmp(p->driver, "net_af_xdp") != 0 || if_indextoname(p->if_index, name) == NULL)
-		return "try other --rxd, --txd or --mbuf-room";
-	if (tokd_kernel_if_has_xdp(name))
+	if (strcmp(p->driver, "net_af_xdp") == 0 && if_indextoname(p->if_index, name) != NULL &&
+		tokd_kernel_if_has_xdp(name))
 		return "another program has the interface's XDP queues (ip link shows its "
 		       "program): end it";
+	if (tokd_port_lacks(p->driver, lacks))
+		return lacks;
 	return "try other --rxd, --txd or --mbuf-room; EAL's messages above say more";
 }
 

@@ -94,8 +94,8 @@ explain_vdev(const struct rte_devargs *d)
 		TOKD_LOG(port, ERR, "--vdev %s: %s\n", d->name, text);
 	else
 		TOKD_LOG(port, ERR,
-			"--vdev %s: its driver does not take the arguments \"%s\": see EAL's "
-			"messages above\n",
+			"--vdev %s: its driver refuses it, with the arguments \"%s\": EAL's "
+			"messages above say why\n",
 			d->name, d->args);
 }
 

@@ -34,7 +34,6 @@ PROVING = (
 )  # stages that may refuse; all are checked before any writes
 
 APPLY = "tokd-host apply"  # in remedies
-REFUSED = "what cannot be applied first: see the last lines"
 
 EXIT_OK, EXIT_FOUND, EXIT_USAGE, EXIT_FAILED = 0, 1, 2, 3
 
@@ -179,7 +178,7 @@ def _look(root: Root, plan: Plan, verify: bool) -> list[Finding]:
     refusals = _refusals(root, plan) if any(APPLY in f.remedy for f in found) else []
     if not refusals:
         return found
-    found = [replace(f, remedy=REFUSED, reboot=False) if APPLY in f.remedy else f for f in found]
+    found = [replace(f, remedy="", reboot=False) if APPLY in f.remedy else f for f in found]
     return found + [f for f in refusals if f.what not in {one.what for one in found}]
 
 

@@ -85,8 +85,8 @@ open_socket(const struct appliance *a, const struct host *host, char error[TOKD_
 	fd = connect_to(found, &error_no);
 	freeaddrinfo(found);
 	if (fd < 0) {
-		snprintf(error, TOKD_ERROR_MAX, "%s: %s: is there a route to it?", a->peer,
-			strerror(error_no));
+		snprintf(error, TOKD_ERROR_MAX, "%s: %s: %s", a->peer, strerror(error_no),
+			client_remedy(error_no));
 		errno = error_no;
 	}
 	return fd;

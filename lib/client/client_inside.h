@@ -22,6 +22,9 @@
 #define HOST_MAX 256 /* bytes of a host's name */
 #define PEER_MAX 96  /* bytes of "host:port" in messages, truncated */
 
+/* What to do about an errno of a socket. */
+const char *client_remedy(int error);
+
 /* What `n_ids` counts. */
 static inline const char *
 client_unit(const struct tokd_request *r)

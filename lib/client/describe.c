@@ -80,12 +80,15 @@ refused(const struct tokd_client *c, const struct tokd_request *r, char text[TOK
 		(uint32_t)r->reason, times, asked, remedy);
 }
 
-static const char *
-remedy_of(int error)
+const char *
+client_remedy(int error)
 {
 	switch (error) {
 	case ECONNREFUSED:
-		return "nothing listens there: is dpdk-tokd running, with this --udp-port?";
+		return "nothing listens there: is dpdk-tokd running, with this --ip and --udp-port?";
+	case EADDRNOTAVAIL:
+		return "no address of this machine can be used yet: a new interface needs two "
+		       "seconds (ip addr: tentative)";
 	case EMSGSIZE:
 		return "the path must carry an MTU of 1500";
 	default:
@@ -128,7 +131,7 @@ tokd_client_describe(
 		return;
 	case TOKD_E_NET:
 		snprintf(text, TOKD_ERROR_MAX, "%s: %s: %s%s", peer, strerror(r->error),
-			remedy_of(r->error), all);
+			client_remedy(r->error), all);
 		return;
 	case TOKD_E_FULL:
 		snprintf(text, TOKD_ERROR_MAX,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <limits.h>
 #include <mntent.h>
 #include <stdbool.h>
@@ -87,6 +88,26 @@ mounts_are_unwritable(char *folder, size_t room)
 	return folder[0] != '\0' && !writable;
 }
 
+static bool
+huge_pages_are_reserved(void)
+{
+	glob_t files;
+	bool any = false;
+
+	if (glob("/sys/kernel/mm/hugepages/*/nr_hugepages", 0, NULL, &files) != 0)
+		return false;
+	for (size_t i = 0; i < files.gl_pathc && !any; i++) {
+		FILE *f = fopen(files.gl_pathv[i], "re");
+		unsigned long n;
+
+		any = f != NULL && fscanf(f, "%lu", &n) == 1 && n > 0;
+		if (f != NULL)
+			fclose(f);
+	}
+	globfree(&files);
+	return any;
+}
+
 /* EAL 22.11 prints its reasons; the program only gets rte_errno. */
 static const char *
 remedy(int error)
@@ -96,9 +117,11 @@ remedy(int error)
 		return "if another process uses this --file-prefix, give another one; if /run/dpdk "
 		       "is not writable, run as root or set XDG_RUNTIME_DIR to a folder of yours";
 	case EACCES:
-		return "no huge pages available: reserve and mount them (dpdk-hugepages.py "
-		       "--setup 1G, as root); if they are reserved but not mounted, give "
-		       "--in-memory; to run without huge pages, give --no-huge -m 512";
+		return huge_pages_are_reserved()
+			       ? "huge pages are reserved, but no hugetlbfs is mounted for them: give "
+				 "--in-memory, or mount one (dpdk-hugepages.py --mount, as root)"
+			       : "no huge pages are reserved: dpdk-hugepages.py --setup 1G, as root; or "
+				 "give --no-huge -m 512 to run without";
 	case ENOMEM:
 		return "reserve more huge pages (dpdk-hugepages.py --show), or lower -m or "
 		       "--socket-mem";

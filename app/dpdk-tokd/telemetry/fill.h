@@ -31,6 +31,8 @@ int tokd_tel_histograms(struct tokd_app *app, const char *params, struct rte_tel
 
 /* telemetry/sink.c */
 int tokd_tel_sink(struct tokd_app *app, const char *params, struct rte_tel_data *d);
+/* Bytes of the token ring that the sink has not embedded; 0 without one. */
+uint64_t tokd_tel_sink_lag(const struct tokd_worker *w);
 
 /* telemetry/counters.c */
 int tokd_tel_counters(struct tokd_app *app, const char *params, struct rte_tel_data *d);

@@ -7,15 +7,23 @@
 #include "control/gpu_sink_control.h"
 #include "fill.h"
 
+uint64_t
+tokd_tel_sink_lag(const struct tokd_worker *w)
+{
+	const uint64_t head = __atomic_load_n(&w->ring.hdr->head, __ATOMIC_RELAXED);
+	const uint64_t cursor =
+		w->sink != NULL ? atomic_load(tokg_sink_cursor(w->sink->sink)) : head;
+
+	return cursor > head ? 0 : head - cursor;
+}
+
 static void
 add_sink(struct rte_tel_data *d, const struct tokd_worker *w)
 {
 	struct tokd_sink *s = w->sink;
-	const uint64_t head = __atomic_load_n(&w->ring.hdr->head, __ATOMIC_RELAXED);
-	const uint64_t cursor = atomic_load(tokg_sink_cursor(s->sink));
 
 	rte_tel_data_add_dict_string(d, "state", tokd_sink_state_name(atomic_load(&s->state)));
-	rte_tel_data_add_dict_u64(d, "lag_bytes", cursor > head ? 0 : head - cursor);
+	rte_tel_data_add_dict_u64(d, "lag_bytes", tokd_tel_sink_lag(w));
 	rte_tel_data_add_dict_u64(d, "slots_posted", tokd_tel_counter(w, C_SINK_SLOTS));
 	rte_tel_data_add_dict_u64(d, "slots_done", tokd_tel_counter(w, C_SINK_DONE));
 	pthread_mutex_lock(&s->lock);

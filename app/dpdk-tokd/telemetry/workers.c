@@ -90,7 +90,7 @@ tokd_tel_workers(struct tokd_app *app, const char *params, struct rte_tel_data *
 		rte_tel_data_add_dict_u64(
 			one, "ring_tail", __atomic_load_n(&ring->tail, __ATOMIC_RELAXED));
 		rte_tel_data_add_dict_u64(one, "ring_bytes", ring->data_bytes);
-		rte_tel_data_add_dict_u64(one, "ring_held", held[i]);
+		rte_tel_data_add_dict_u64(one, "ring_held", RTE_MAX(held[i], tokd_tel_sink_lag(w)));
 		rte_tel_data_add_dict_int(one, "ring_huge", w->ring.huge);
 	}
 	return 0;

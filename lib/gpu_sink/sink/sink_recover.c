@@ -68,9 +68,7 @@ tokg_sink_recover(struct tokg_sink *s, struct tokg_error *err)
 		return reconnect(s, err);
 	case TOKG_SILENT:
 		snprintf(err->text, sizeof(err->text),
-			"GPU ring: no heartbeat of the agent after %" PRIu64
-			": tokd-gpu died or hangs",
-			s->heartbeat);
+			"GPU ring: tokd-gpu gives no sign of life: it died, is stopped, or hangs");
 		break;
 	case TOKG_GRANT:
 		snprintf(err->text, sizeof(err->text),

@@ -122,7 +122,8 @@ def frame(now: Snapshot, before: Snapshot | None) -> list[str]:
             f"{up % 60:02}  {span}"
         ),
         (
-            f"{info['port_name']} ({info['driver']}), link {info['link']}  {info['vocab'][-30:]} "
+            f"{info['port_name']} ({info['driver']}), link {info['link']}  "
+            f"{info['vocab'].rpartition('/')[2][-20:]} "
             f"({info['vocab_checksum']})"
         ),
         "",
@@ -159,11 +160,13 @@ def _row(change: _Change, name: str, cpu: str, workers: Sequence[int]) -> str:
 
 
 def _drops(change: _Change) -> list[str]:
-    """Drop counters that rise, the most frequent first; and how much was dropped so far."""
+    """Drop counters that rise, the most frequent first, else the three highest; all so far."""
     workers = range(len(change.now.workers))
     names = [n for n in change.now.counters[0] if n.startswith("drop_") or n in TX_DROPS]
     rising = {n: change.rate(n, workers) for n in names}
     shown = sorted((n for n in names if rising[n] > 0), key=lambda n: -rising[n])
+    if not shown:
+        shown = sorted((n for n in names if change.total(n)), key=lambda n: -change.total(n))[:3]
     return [
         f"drops: {human(sum(rising.values()))}/s, {human(sum(map(change.total, names)))} since its start",
         *(f"  {n:<20} {human(rising[n]):>6}/s {human(change.total(n)):>6}" for n in shown),

@@ -158,6 +158,16 @@ def test_no_port_says_how_to_give_one(start, gpt2_file: Path) -> None:
         assert remedy in appliance.said()
 
 
+def test_a_named_device_that_is_none_is_the_cause(start, gpt2_file: Path) -> None:
+    appliance = start(
+        "--vocab", str(gpt2_file), eal=["--vdev=net_pcap0,no=1", "-a", "0000:7f:1f.7"]
+    )
+    appliance.wait_for('--vdev net_pcap0: its driver refuses it, with the arguments "no=1"')
+    appliance.wait_for("-a 0000:7f:1f.7: no driver took it")
+    assert appliance.stop() == 1
+    assert "no DPDK port" not in appliance.said()
+
+
 def test_a_full_runtime_folder_is_an_error(start, gpt2_file, tmp_path: Path, monkeypatch) -> None:
     """EAL maps files there: where the file system is full, a store to them is a SIGBUS."""
     full = tmp_path / "run"

@@ -23,11 +23,11 @@ def snapshot(time_s: float, n: int, *, instance: str = "a", workers: int = 2) ->
         "state": "serving",
         "instance": instance,
         "uptime_s": 3725,
-        "port_name": "eth",
-        "driver": "drv",
-        "link": "up",
-        "vocab": "v",
-        "vocab_checksum": "00",
+        "port_name": "net_af_packet0",
+        "driver": "net_af_packet",
+        "link": "down",
+        "vocab": f"/{'folder/' * 9}{'model' * 9}",
+        "vocab_checksum": "68850f16",
         "tsc_hz": HZ,
         "workers": workers,
         "port": 0,
@@ -82,6 +82,8 @@ def test_nothing_happened() -> None:
     lines = frame(dataclasses.replace(then, time_s=2.0, readers={}), then)
     assert lines[4].split()[3:11] == ["0%", "0%", "0", "0", "0", "0", "-", "-"]
     assert "drops: 0/s, 40 since its start" in lines and "readers: none" in lines
+    shown = [s.split()[0] for s in lines if s.startswith(("  drop_", "  tx_"))]
+    assert shown == ["tx_full", "drop_ether", "drop_old"]
 
 
 def test_a_tap_has_no_lag() -> None:

@@ -4,94 +4,20 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <rte_devargs.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
-#include <rte_lcore.h>
 #include <rte_mbuf.h>
 
 #include "kernel_if.h"
 #include "log.h"
 #include "port.h"
+#include "port_none.h"
 
 #define RX_CKSUM (RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM)
 #define TX_CKSUM (RTE_ETH_TX_OFFLOAD_IPV4_CKSUM | RTE_ETH_TX_OFFLOAD_UDP_CKSUM)
 #define RSS_UDP (RTE_ETH_RSS_NONFRAG_IPV4_UDP | RTE_ETH_RSS_NONFRAG_IPV6_UDP)
 #define RSS_WANTED (RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_IPV6 | RSS_UDP)
 #define MEMPOOL_CACHE 256 /* mbufs; --mbufs is at least twice that */
-
-/* A --vdev whose kernel interface does not exist: EAL goes on without its port. */
-static bool
-explain_missing_interface(void)
-{
-	struct rte_devargs *d;
-	char name[IF_NAMESIZE];
-
-	RTE_EAL_DEVARGS_FOREACH("vdev", d)
-	{
-		const char *at = strstr(d->args, "iface=");
-
-		/* net_tap makes its interface. */
-		if (at == NULL || strncmp(d->name, "net_tap", strlen("net_tap")) == 0)
-			continue;
-		at += strlen("iface=");
-		snprintf(name, sizeof(name), "%.*s", (int)strcspn(at, ","), at);
-		if (if_nametoindex(name) != 0)
-			continue;
-		TOKD_LOG(port, ERR,
-			"--vdev %s: no interface %s in this network namespace; ip link lists "
-			"those that exist\n",
-			d->name, name);
-		return true;
-	}
-	return false;
-}
-
-/* As in 1-4,8. */
-static void
-list_lcores(char *list, size_t room)
-{
-	unsigned int lcore, first = 0;
-	size_t used = 0;
-
-	list[0] = '\0';
-	RTE_LCORE_FOREACH (lcore) {
-		if (!rte_lcore_is_enabled(lcore - 1))
-			first = lcore;
-		if (used < room && !rte_lcore_is_enabled(lcore + 1))
-			used += (size_t)snprintf(list + used, room - used,
-				first == lcore ? "%s%u" : "%s%u-%u", used != 0 ? "," : "", first,
-				lcore);
-	}
-}
-
-/* The usual ways to get a port, as commands to paste. */
-static void
-explain_ports(uint16_t n_queues, const char *vocab)
-{
-	char lcores[128];
-
-	if (explain_missing_interface())
-		return;
-	list_lcores(lcores, sizeof(lcores));
-	TOKD_LOG(port, ERR,
-		"no DPDK port; if you named one before --, see EAL's messages above; else choose "
-		"one of these three\n");
-	TOKD_LOG(port, ERR,
-		"a NIC (dpdk-devbind.py --status-dev net lists them; omit the first command for "
-		"mlx5, which keeps its kernel driver): dpdk-devbind.py --bind=vfio-pci "
-		"0000:03:00.0 && dpdk-tokd -l %s -a 0000:03:00.0 -- --vocab %s\n",
-		lcores, vocab);
-	TOKD_LOG(port, ERR,
-		"a kernel interface, for example eth1, by AF_XDP: ethtool -L eth1 combined %u; "
-		"dpdk-tokd -l %s --no-pci --vdev=net_af_xdp0,iface=eth1,queue_count=%u -- --vocab "
-		"%s\n",
-		n_queues, lcores, n_queues, vocab);
-	TOKD_LOG(port, ERR,
-		"a TAP interface, to try it on this machine: "
-		"dpdk-tokd -l %s --no-pci --vdev=net_tap0,iface=tokd0 -- --vocab %s\n",
-		lcores, vocab);
-}
 
 static int
 find_port(struct tokd_port *p, const struct tokd_options *opt)
@@ -104,7 +30,7 @@ find_port(struct tokd_port *p, const struct tokd_options *opt)
 		return rte_eth_dev_get_name_by_port(p->id, p->name);
 	}
 	if (rte_eth_dev_count_avail() == 0) {
-		explain_ports(p->n_queues, opt->vocab);
+		tokd_port_explain_none(p->n_queues, opt->vocab);
 		return -ENODEV;
 	}
 	RTE_ETH_FOREACH_DEV (id) {
@@ -242,21 +168,23 @@ tokd_port_pool(const struct tokd_port *p, const struct tokd_options *opt, uint16
 
 /* net_af_xdp returns EINVAL for every failure. */
 static const char *
-queue_remedy(const struct tokd_port *p)
+queue_remedy(const struct tokd_port *p, char lacks[TOKD_PORT_LACKS])
 {
 	char name[IF_NAMESIZE];
 
-	if (strcmp(p->driver, "net_af_xdp") != 0 || if_indextoname(p->if_index, name) == NULL)
-		return "try other --rxd, --txd or --mbuf-room";
-	if (tokd_kernel_if_has_xdp(name))
+	if (strcmp(p->driver, "net_af_xdp") == 0 && if_indextoname(p->if_index, name) != NULL &&
+		tokd_kernel_if_has_xdp(name))
 		return "another program has the interface's XDP queues (ip link shows its "
 		       "program): end it";
+	if (tokd_port_lacks(p->driver, lacks))
+		return lacks;
 	return "try other --rxd, --txd or --mbuf-room; EAL's messages above say more";
 }
 
 int
 tokd_port_queue(struct tokd_port *p, uint16_t queue, int node, struct rte_mempool *pool)
 {
+	char lacks[TOKD_PORT_LACKS];
 	const char *side = "RX";
 	int rc;
 
@@ -272,7 +200,7 @@ tokd_port_queue(struct tokd_port *p, uint16_t queue, int node, struct rte_mempoo
 			p->id, p->name, p->driver, side, queue,
 			side[0] == 'R' ? p->rx_desc : p->tx_desc,
 			rte_pktmbuf_data_room_size(pool) - RTE_PKTMBUF_HEADROOM, strerror(-rc),
-			queue_remedy(p));
+			queue_remedy(p, lacks));
 	return rc;
 }
 

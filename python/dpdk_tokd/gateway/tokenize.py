@@ -67,10 +67,20 @@ class _Which(Struct):
     inputs: msgspec.Raw | UnsetType = UNSET
     prompt: msgspec.Raw | UnsetType = UNSET
     messages: msgspec.Raw | UnsetType = UNSET
+    block_keys: msgspec.Raw | UnsetType = UNSET
 
     @property
     def tei(self) -> bool:
         return self.inputs is not UNSET and self.prompt is UNSET and self.messages is UNSET
+
+
+def is_prompt(body: bytes) -> bool:
+    """Does it ask for a prompt's ids, and nothing that takes longer?"""
+    try:
+        which = msgspec.json.decode(body, type=_Which)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return False
+    return which.inputs is which.messages is which.block_keys is UNSET
 
 
 def _read(body: bytes) -> TokenizeRequest:

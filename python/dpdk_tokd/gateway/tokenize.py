@@ -135,17 +135,15 @@ def _here(models: Models, body: bytes, asked: TokenizeRequest) -> bytes:
 def _answer(models: Models, model: Model, asked: TokenizeRequest, ids: Uint32Ids) -> bytes:
     models.check_tokens(len(ids), "prompt" if asked.messages is UNSET else "messages")
     model.count(len(ids))
-    spelled, keys = b"null", b""
+    spelled = b"null"
     if asked.return_token_strs:
         spelled = msgspec.json.encode([model.spellings[i] for i in ids.tolist()])
-    if asked.block_keys is not None:
-        keys = b',"block_keys":' + json_keys(asked.block_keys, model, ids)
     return b'{"count":%d,"max_model_len":%d,"tokens":%b,"token_strs":%b%b}' % (
         len(ids),
         model.max_model_len,
         libtok.json_ids(ids),
         spelled,
-        keys,
+        json_keys(asked.block_keys, model, ids),
     )
 
 

@@ -90,6 +90,20 @@ def test_what_is_wrong_is_named(app: App, more: Any, wrong: str) -> None:
     assert refused.value.status == 400
 
 
+@pytest.mark.parametrize("own", [None, "", "other"])
+def test_rendered_prompts_have_block_keys(app: App, model: Model, own: str | None) -> None:
+    """The salt is the request's, unless another is given for the keys."""
+    scheme: Any = "vllm-sha256-cbor"
+    asked = {"scheme": scheme, "block_size": 2, "cache_salt": own}
+    more = {"cache_salt": "salt", "block_keys": asked}
+    (completion,) = ask(app, f"{COMPLETIONS}/render", prompt="the of", **more)
+    for answer in (completion, ask(app, f"{CHAT}/render", messages=[USER], **more)):
+        salt = "salt" if own is None else own
+        keys = model.tokenizer.block_keys(answer["token_ids"], scheme, 2, cache_salt=salt)
+        assert len(keys) and answer["block_keys"] == [bytes(key).hex() for key in keys]
+        assert answer["cache_salt"] == "salt"
+
+
 def test_a_template_of_the_request_is_for_trusted_clients(model: Model) -> None:
     body = {"messages": [USER], "chat_template": "{{ messages[0].content }}"}
     with pytest.raises(Refused, match="--trust-request-chat-template is not set"):

@@ -19,6 +19,7 @@ from .body import read
 from .errors import Refused, as_tei, bad_request, unacceptable
 from .models import Model, Models
 from .render import ChatRequest, chat_text
+from .window import fits
 
 # Fields of a conversation, which is rendered as for /v1/chat/completions/render.
 CHAT = (
@@ -154,13 +155,13 @@ def detokenize(models: Models, body: bytes) -> bytes | Awaitable[bytes]:
     models.check_tokens(len(asked.tokens), "tokens")
     model.check_ids(asked.tokens, "tokens")
     model.count(len(asked.tokens))
-    if model.appliances is not None:
+    if model.appliances is not None and model.hf.joins_bytes:
         return _text(model, model.appliances, asked.tokens)
-    return msgspec.json.encode({"prompt": model.tokenizer.decode(asked.tokens)})
+    return msgspec.json.encode({"prompt": model.hf.decode(asked.tokens, False)})
 
 
 async def _text(model: Model, appliances: Appliances, ids: list[int]) -> bytes:
     text = await appliances.decode(ids)
-    if text is None:
-        text = await asyncio.to_thread(model.tokenizer.decode, ids)
+    if not fits(text):
+        text = await asyncio.to_thread(model.hf.decode, ids, False)
     return msgspec.json.encode({"prompt": text})

@@ -401,6 +401,8 @@ def chat_text(models: Models, model: Model, asked: ChatRequest) -> str:
             )
     except (TypeError, ValueError) as error:
         raise unacceptable(str(error).removeprefix("chat template: ")) from None
+    except ImportError as error:
+        raise Refused(HTTPStatus.NOT_IMPLEMENTED, str(error), kind="NotImplementedError") from None
     except TooLong:
         raise unacceptable(f"the chat template takes more than {TEMPLATE_S:g} s") from None
 

@@ -14,6 +14,7 @@ import re
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -291,6 +292,21 @@ def test_curl(gpt2_file: Path, tmp_path: Path) -> None:
             body.write_text(json.dumps({"prompt": "one " * count}))
             done = subprocess.run([*command, f"@{body}"], capture_output=True, timeout=60)
             assert json.loads(done.stdout)["count"] == count + 1, done.stderr
+
+
+def test_tls(gpt2_file: Path, tmp_path: Path) -> None:
+    if shutil.which("openssl") is None:
+        pytest.skip("no openssl")
+    cert, key = str(tmp_path / "cert.pem"), str(tmp_path / "key.pem")
+    made = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=x"
+    names = ["-addext", "subjectAltName=DNS:gateway", "-keyout", key, "-out", cert]
+    subprocess.run(["openssl", *made.split(), *names], check=True, capture_output=True)
+    options = ("--ssl-certfile", cert, "--ssl-keyfile", key)
+    trusted = ssl.create_default_context(cafile=cert)
+    with running(tmp_path, gpt2_file, *options) as gateway, gateway.connect() as plain:
+        with trusted.wrap_socket(plain, server_hostname="gateway") as client:
+            client.sendall(post({"prompt": "one"}))
+            assert answer_to(client)[1]["tokens"] == [505]
 
 
 def test_what_cannot_be_served_is_an_error(gpt2_file: Path, tmp_path: Path) -> None:

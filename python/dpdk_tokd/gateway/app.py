@@ -34,10 +34,11 @@ Headers = list[tuple[bytes, bytes]]
 Made = bytes | Awaitable[bytes]
 Work = Callable[[Models, bytes], Made]
 
-# A longer body is worked on in a thread: others do not wait for it. The worst that one may ask for
-# which is not takes 5 ms, measured for every path.
+# A longer body is worked on in a thread, so that others do not wait. What a body may ask for that is
+# not takes 5 ms at most, measured for every path.
 THREAD_BYTES = 1 << 10
-PROMPT_BYTES = 32 << 10  # the same for a prompt of /tokenize, which takes less than 1 ms
+PROMPT_BYTES = {"/tokenize": 32 << 10, "/v1/completions/render": 4 << 10}  # likewise, of one prompt
+CHAT_BYTES = {"/v1/chat/completions/render": 4 << 10}
 BODIES = 16  # of the longest kind: memory of all that are in progress
 BODY_S = 30.0  # a client has to send its body
 BY_APPLIANCES = (
@@ -103,13 +104,14 @@ def too_slow() -> Refused:
 
 def short_bytes(path: str) -> int:
     """A longer body is long by its size alone."""
-    return PROMPT_BYTES if path == "/tokenize" else THREAD_BYTES
+    return PROMPT_BYTES.get(path) or CHAT_BYTES.get(path, THREAD_BYTES)
 
 
 def is_long(path: str, body: bytes) -> bool:
     """Is it to be worked on in a thread?"""
-    size = len(body)
-    return size > THREAD_BYTES and (size > short_bytes(path) or not is_prompt(body))
+    if len(body) <= THREAD_BYTES:
+        return False
+    return len(body) > short_bytes(path) or (path in PROMPT_BYTES and not is_prompt(body))
 
 
 class App:

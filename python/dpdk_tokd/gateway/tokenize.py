@@ -76,12 +76,13 @@ class _Which(Struct):
 
 
 def is_prompt(body: bytes) -> bool:
-    """Does it ask for a prompt's ids, and nothing that takes longer?"""
+    """Does it ask for one prompt's ids, and nothing that takes longer?"""
     try:
         which = msgspec.json.decode(body, type=_Which)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return False
-    return which.inputs is which.messages is which.block_keys is UNSET
+    plain = which.inputs is which.messages is which.block_keys is UNSET
+    return plain and which.prompt is not UNSET and bytes(which.prompt).startswith(b'"')
 
 
 def _read(body: bytes) -> TokenizeRequest:

@@ -91,7 +91,8 @@ async def until(condition: Callable[[], bool]) -> None:
 def test_requests_in_a_pipeline_are_answered_in_their_order(app: App, tmp_path: Path) -> None:
     """Short ones go around ASGI; those in chunks, long ones and other paths do not."""
     keys = {"prompt": "one " * THREAD_BYTES, "block_keys": {"scheme": "llm-d"}}
-    long = "one " * PROMPT_BYTES
+    words = PROMPT_BYTES["/tokenize"]
+    long = "one " * words
     requests = [
         post({"prompt": "one"}),
         post(keys),
@@ -111,7 +112,7 @@ def test_requests_in_a_pipeline_are_answered_in_their_order(app: App, tmp_path: 
             assert await reader.read() == b""  # closed, as was asked for
             writer.close()
         counts = [json.loads(body).get("count") for _, _, body in answers if body]
-        assert counts == [1, THREAD_BYTES + 1, 2, PROMPT_BYTES + 1, 3, None, None]
+        assert counts == [1, THREAD_BYTES + 1, 2, words + 1, 3, None, None]
         assert [status for status, _, _ in answers] == [200] * 7 + [400]
         assert answers[4][1]["x-request-id"] == "mine"
         assert len({headers["x-request-id"] for _, headers, _ in answers}) == len(requests)

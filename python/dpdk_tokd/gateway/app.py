@@ -34,8 +34,8 @@ Headers = list[tuple[bytes, bytes]]
 Made = bytes | Awaitable[bytes]
 Work = Callable[[Models, bytes], Made]
 
-# A longer body is worked on in a thread, so that others do not wait. What a body may ask for that is
-# not takes 5 ms at most, measured for every path.
+# A longer body is worked on in a thread, so that others do not wait. What a shorter one may ask for
+# takes 5 ms at most, measured for every path.
 THREAD_BYTES = 1 << 10
 PROMPT_BYTES = {"/tokenize": 32 << 10, "/v1/completions/render": 4 << 10}  # likewise, of one prompt
 CHAT_BYTES = {"/v1/chat/completions/render": 4 << 10}

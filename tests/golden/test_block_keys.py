@@ -104,7 +104,8 @@ def test_large_blocks(scheme: str, size: int) -> None:
 
 
 def test_vllms_own() -> None:
-    for line in Path(__file__).with_name("vllm_block_keys.jsonl").read_text().splitlines():
-        case = json.loads(line)
-        keys = case.pop("keys")
-        assert [bytes(key).hex() for key in block_keys(**case)] == keys
+    with Path(__file__).with_name("vllm_block_keys.jsonl").open() as lines:
+        for line in lines:
+            case = json.loads(line)
+            keys = case.pop("keys")
+            assert [bytes(key).hex() for key in block_keys(**case)] == keys

@@ -26,8 +26,13 @@ from dpdk_tokd.gateway.models import Model, Models
 
 RECORD = Path(__file__).with_name("vllm_render.jsonl.xz")
 TOOLS = "needs a parser of tool calls"
+# Refused here, and not by vLLM.
+REFUSED = ("expected an id of the vocabulary", "give either `prompt` or `messages`")
 # Messages that differ, as those that its validator writes.
-OTHERWISE_WORDED = ("validation error", "structured outputs", "must be an integer")
+OTHERWISE_WORDED = (
+    "validation error", "structured outputs", "must be an integer", "are not compatible",
+    "number too large",
+)  # fmt: skip
 
 
 def answered(app: App, path: str, body: Any) -> tuple[int, Any]:
@@ -46,6 +51,8 @@ def differs(line: dict[str, Any], status: int, answer: Any) -> str | None:
     want = line["answer"]
     if line["status"] == 200:
         if (status, render_record.shortened(answer)) == (200, want):
+            return None
+        if status == 400 and any(w in answer["error"]["message"] for w in REFUSED):
             return None
         return f"{status} {json.dumps(render_record.shortened(answer), ensure_ascii=False)}"
     error, wanted = answer.get("error", {}), want["error"]
@@ -78,7 +85,7 @@ def test_answers_are_those_of_vllm(name: str, remote: bool, tmp_path: Path) -> N
     lines = [line for line in render_record.read(RECORD) if line["model"] == name]
     if remote:
         model.appliances = Appliances(model)
-        lines = [line for line in lines if line["path"].endswith("/derender")]
+        lines = [line for line in lines if line["path"].endswith(("/derender", "/detokenize"))]
     app = App(Models([model]))
     assert lines
     wrong = []

@@ -17,7 +17,8 @@ from .models import Model
 class BlockKeys(Struct, forbid_unknown_fields=True):
     """The field `block_keys` of a request: arguments of Tokenizer.block_keys.
 
-    model: None: the name under which the gateway serves it.
+    model: None: the name under which the gateway serves it. cache_salt: None: that of the request,
+    if it has one.
     """
 
     scheme: Scheme
@@ -27,17 +28,23 @@ class BlockKeys(Struct, forbid_unknown_fields=True):
     cache_salt: str | None = None
 
 
-def json_keys(asked: BlockKeys, model: Model, ids: npt.NDArray[np.uint32]) -> bytes:
-    """An array of JSON, each key in hexadecimal; Refused where an argument is out of range."""
+def json_keys(
+    asked: BlockKeys | None, model: Model, ids: npt.NDArray[np.uint32], salt: str | None = None
+) -> bytes:
+    """A field of JSON behind others, each key in hexadecimal; empty if it is not asked for.
+    Refused: an argument is out of range. salt: of the request."""
+    if asked is None:
+        return b""
     name = model.name if asked.model is None else asked.model
+    salt = salt if asked.cache_salt is None else asked.cache_salt
     try:
-        keys = block_keys(ids, asked.scheme, asked.block_size, asked.seed, name, asked.cache_salt)
+        keys = block_keys(ids, asked.scheme, asked.block_size, asked.seed, name, salt)
     except ValueError as error:
         raise bad_request(f"block_keys: {error}", "block_keys") from None
     except ImportError as error:
         raise Refused(HTTPStatus.NOT_IMPLEMENTED, str(error), param="block_keys") from None
     if len(keys) == 0:
-        return b"[]"
+        return b',"block_keys":[]'
     size = keys.itemsize if keys.ndim == 1 else keys.shape[1]
     raw = keys.astype(keys.dtype.newbyteorder(">")).tobytes()
-    return b'["%b"]' % raw.hex(",", size).replace(",", '","').encode()
+    return b',"block_keys":["%b"]' % raw.hex(",", size).replace(",", '","').encode()

@@ -210,7 +210,10 @@ class Models:
             checks = asyncio.gather(*(one.check() for one in remote))
             self._check = asyncio.ensure_future(checks)
             self._check.add_done_callback(lambda _: setattr(self, "_check", None))
-        await asyncio.shield(self._check)
+        try:
+            await asyncio.shield(self._check)
+        except Refused as refused:  # each is to raise one of its own
+            raise Refused(refused.status, refused.message, headers=refused.headers) from None
 
     def named(self, name: str | None) -> Model:
         if not name:

@@ -2,7 +2,7 @@
 """uvicorn's HTTP, which answers short requests at once and closes clients that are too slow.
 
 What ASGI takes for a request (a task, an event, messages in dicts) is more than its tokens take.
-So a POST of known length to one of the application's paths goes around it. All else is uvicorn's:
+So a POST of known length that asks for little work goes around it. All else is uvicorn's:
 parsing, pipelines, TLS, keeping connections, and every other request.
 """
 
@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from .app import BODY_S, THREAD_BYTES, Answer, App, Request, too_slow
+from .app import BODY_S, Answer, App, Request, is_long, short_bytes, too_slow
 
 
 class Protocol(HttpToolsProtocol):
@@ -70,6 +70,13 @@ class Protocol(HttpToolsProtocol):
             return
         body = b"".join(self._body)
         self._body.clear()
+        if is_long(request.path, body):
+            super().on_headers_complete()
+            super().on_body(body)
+            super().on_message_complete()
+            if self._draining:
+                super().shutdown()
+            return
         keep = self.parser.should_keep_alive() and not self._draining
         self._send(self._gateway.answer(request, body), keep)
 
@@ -80,12 +87,13 @@ class Protocol(HttpToolsProtocol):
     def _is_short(self, headers: dict[bytes, bytes]) -> bool:
         gateway = self._gateway
         length = headers.get(b"content-length", b"")
+        path = self.url.decode("latin-1")
         return (
             self.parser.get_method() == b"POST"
-            and self.url.decode("latin-1") in gateway.work
+            and path in gateway.work
             and length.isdigit()
             and len(length) < 10
-            and int(length) <= min(THREAD_BYTES, gateway.limits.body)
+            and int(length) <= min(short_bytes(path), gateway.limits.body)
             and gateway.requests() < gateway.limits.requests
             and self.parser.get_http_version() == "1.1"
             and not self.expect_100_continue

@@ -16,6 +16,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from .._native import libtok
 from ..tokenizer.batch import Ids
+from .block_keys import json_keys
 from .body import read
 from .content import conversation
 from .deadline import TooLong, deadline
@@ -93,6 +94,7 @@ def _name_of(asked: Sampling, kind: str) -> str:
 
 
 def _generate(
+    model: Model,
     asked: Sampling,
     name: str,
     ids: Ids,
@@ -122,7 +124,8 @@ def _generate(
             "ec_transfer_params": None,
         }
     )
-    return b'%b,"token_ids":%b,%b' % (before[:-1], libtok.json_ids(ids), after[1:])
+    keys = json_keys(asked.block_keys, model, ids, asked.cache_salt)
+    return b'%b,"token_ids":%b%b,%b' % (before[:-1], libtok.json_ids(ids), keys, after[1:])
 
 
 def _check_lengths(model: Model, asked: Sampling, max_tokens: int | None, param: str) -> None:
@@ -292,7 +295,7 @@ def render_completion(models: Models, body: bytes) -> bytes:
             defaults=model.generation,
         )
         one = name if len(prompts) == 1 else f"{name}-{i}"
-        answers.append(_generate(asked, one, ids, offsets, params, None))
+        answers.append(_generate(model, asked, one, ids, offsets, params, None))
         size += len(answers[-1])
         if size > ANSWER_MAX:
             raise Refused(
@@ -398,6 +401,8 @@ def chat_text(models: Models, model: Model, asked: ChatRequest) -> str:
             )
     except (TypeError, ValueError) as error:
         raise unacceptable(str(error).removeprefix("chat template: ")) from None
+    except ImportError as error:
+        raise Refused(HTTPStatus.NOT_IMPLEMENTED, str(error), kind="NotImplementedError") from None
     except TooLong:
         raise unacceptable(f"the chat template takes more than {TEMPLATE_S:g} s") from None
 
@@ -443,7 +448,8 @@ def render_chat(models: Models, body: bytes) -> bytes:
         defaults=model.generation,
     )
     ended = None if asked.include_reasoning else True
-    return _generate(asked, _name_of(asked, "chatcmpl"), ids, offsets, params, ended)
+    name = _name_of(asked, "chatcmpl")
+    return _generate(model, asked, name, ids, offsets, params, ended)
 
 
 def messages_render(models: Models, body: bytes) -> bytes:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from .block_keys import BlockKeys
 from .errors import Refused, not_implemented, unacceptable
 
 SEQUENCES_MAX = 16384  # of one prompt
@@ -87,6 +88,7 @@ class Sampling(Struct, kw_only=True):
     return_token_offsets: bool | None = False
     routed_experts_prompt_start: Count = 0
     cache_salt: str | None = None
+    block_keys: BlockKeys | None = None
     kv_transfer_params: dict[str, Any] | None = None
     ec_transfer_params: dict[str, Any] | None = None
     vllm_xargs: dict[str, Any] | None = None

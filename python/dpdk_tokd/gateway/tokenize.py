@@ -19,6 +19,7 @@ from .body import read
 from .errors import Refused, as_tei, bad_request, unacceptable
 from .models import Model, Models
 from .render import ChatRequest, chat_text
+from .window import fits
 
 # Fields of a conversation, which is rendered as for /v1/chat/completions/render.
 CHAT = (
@@ -67,10 +68,21 @@ class _Which(Struct):
     inputs: msgspec.Raw | UnsetType = UNSET
     prompt: msgspec.Raw | UnsetType = UNSET
     messages: msgspec.Raw | UnsetType = UNSET
+    block_keys: msgspec.Raw | UnsetType = UNSET
 
     @property
     def tei(self) -> bool:
         return self.inputs is not UNSET and self.prompt is UNSET and self.messages is UNSET
+
+
+def is_prompt(body: bytes) -> bool:
+    """Does it ask for one prompt's ids, and nothing that takes longer?"""
+    try:
+        which = msgspec.json.decode(body, type=_Which)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return False
+    plain = which.inputs is which.messages is which.block_keys is UNSET
+    return plain and which.prompt is not UNSET and bytes(which.prompt).startswith(b'"')
 
 
 def _read(body: bytes) -> TokenizeRequest:
@@ -125,17 +137,15 @@ def _here(models: Models, body: bytes, asked: TokenizeRequest) -> bytes:
 def _answer(models: Models, model: Model, asked: TokenizeRequest, ids: Uint32Ids) -> bytes:
     models.check_tokens(len(ids), "prompt" if asked.messages is UNSET else "messages")
     model.count(len(ids))
-    spelled, keys = b"null", b""
+    spelled = b"null"
     if asked.return_token_strs:
         spelled = msgspec.json.encode([model.spellings[i] for i in ids.tolist()])
-    if asked.block_keys is not None:
-        keys = b',"block_keys":' + json_keys(asked.block_keys, model, ids)
     return b'{"count":%d,"max_model_len":%d,"tokens":%b,"token_strs":%b%b}' % (
         len(ids),
         model.max_model_len,
         libtok.json_ids(ids),
         spelled,
-        keys,
+        json_keys(asked.block_keys, model, ids),
     )
 
 
@@ -146,13 +156,13 @@ def detokenize(models: Models, body: bytes) -> bytes | Awaitable[bytes]:
     models.check_tokens(len(asked.tokens), "tokens")
     model.check_ids(asked.tokens, "tokens")
     model.count(len(asked.tokens))
-    if model.appliances is not None:
+    if model.appliances is not None and model.hf.joins_bytes:
         return _text(model, model.appliances, asked.tokens)
-    return msgspec.json.encode({"prompt": model.tokenizer.decode(asked.tokens)})
+    return msgspec.json.encode({"prompt": model.hf.decode(asked.tokens, False)})
 
 
 async def _text(model: Model, appliances: Appliances, ids: list[int]) -> bytes:
     text = await appliances.decode(ids)
-    if text is None:
-        text = await asyncio.to_thread(model.tokenizer.decode, ids)
+    if not fits(text):
+        text = await asyncio.to_thread(model.hf.decode, ids, False)
     return msgspec.json.encode({"prompt": text})

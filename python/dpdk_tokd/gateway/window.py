@@ -28,14 +28,15 @@ class Window:
         """The text that they add; ids that are not in the vocabulary have none."""
         decode = model.hf.decode_tokens
         found = []
+        before = decode(self.tokens[self.prefix : self.read])
         for id in ids:
             self.tokens += model.spelled([id], skip_special)
-            before = decode(self.tokens[self.prefix : self.read])
             text = decode(self.tokens[self.prefix :])
             finished = len(text) > len(before) and not text.endswith(UNFINISHED)
             if finished or len(self.tokens) - self.read > UNFINISHED_MAX:
                 found.append(text[len(before) :])
                 self.prefix, self.read = self.read, len(self.tokens)
+                before = decode(self.tokens[self.prefix : self.read])
             self.tokens = self.tokens[self.prefix :]
             self.read -= self.prefix
             self.prefix = 0

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -27,11 +26,15 @@ _CLEANED = {
 
 
 def _byte_level(tokens: Tokens) -> Tokens:
+    try:
+        return [bytes(map(_BYTE_OF.__getitem__, "".join(tokens))).decode("utf-8", "replace")]
+    except KeyError:  # an added token, which is spelled as it is
+        pass
     found = bytearray()
     for token in tokens:
         try:
             found += bytes(map(_BYTE_OF.__getitem__, token))
-        except KeyError:  # an added token, which is spelled as it is
+        except KeyError:
             found += token.encode()
     return [found.decode("utf-8", "replace")]
 
@@ -56,6 +59,10 @@ def _metaspace(replacement: str, first_is_none: bool) -> Step:
     return lambda tokens: [one(i, token) for i, token in enumerate(tokens)]
 
 
+_DIGITS = "0123456789abcdefABCDEF"
+_FALLBACK = {f"<0x{a}{b}>": int(a + b, 16) for a in _DIGITS for b in _DIGITS}
+
+
 def _byte_fallback(tokens: Tokens) -> Tokens:
     found: Tokens = []
     held = bytearray()
@@ -70,11 +77,12 @@ def _byte_fallback(tokens: Tokens) -> Tokens:
         held.clear()
 
     for token in tokens:
-        if token.startswith("<0x") and re.fullmatch("<0x[0-9A-Fa-f]{2}>", token):
-            held.append(int(token[3:5], 16))
-        else:
+        byte = _FALLBACK.get(token)
+        if byte is None:
             give_out()
             found.append(token)
+        else:
+            held.append(byte)
     give_out()
     return found
 

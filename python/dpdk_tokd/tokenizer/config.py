@@ -42,8 +42,7 @@ class Config:
             return self.templates[asked]
         names = ", ".join(self.templates) or "none"
         raise ValueError(
-            f"{self.folder} has no chat template {asked!r} (it has {names}): put a {TEMPLATE} "
-            "there, or give chat_template"
+            f"{self.folder} has no chat template {asked!r} (it has {names}): put a {TEMPLATE} there"
         )
 
 

@@ -119,7 +119,10 @@ VALID: list[tuple[str, dict[str, Any]]] = [
     ("/v1/completions/derender", {"generate_responses": [ANSWER], "prompt_tokens": [1]}),
     ("/v1/completions/derender", CHUNK | {"completion_request": {"prompt": "x"}}),
     ("/v1/completions/render", {"prompt": ["the", "of"], "logprobs": 1} | SAMPLING),
-    ("/v1/completions/render", {"prompt": [[300], [301]], "truncate_prompt_tokens": -1}),
+    (
+        "/v1/completions/render",
+        {"prompt": [[300], [301]], "truncate_prompt_tokens": -1, "block_keys": KEYS},
+    ),
     ("/v1/embeddings", {"input": ["the"], "encoding_format": "base64", "dimensions": 1}),
     ("/v1/messages/render", {}),
     ("/v1/responses/render", {}),

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import random
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,13 @@ import test_gateway
 
 pytest.importorskip("msgspec", reason="pip install 'dpdk-tokd[gateway]'")
 pytest.importorskip("jinja2", reason="pip install 'dpdk-tokd[chat]'")
-from dpdk_tokd.gateway import render
+from dpdk_tokd.gateway import content, render
 from dpdk_tokd.gateway.app import App
 from dpdk_tokd.gateway.content import takes_parts
 from dpdk_tokd.gateway.errors import Refused
 from dpdk_tokd.gateway.models import Model, Models
 from dpdk_tokd.gateway.render import request_name
+from dpdk_tokd.tokenizer import chat
 
 CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
 USER = {"role": "user", "content": "the of"}
@@ -88,6 +90,29 @@ def test_what_is_wrong_is_named(app: App, more: Any, wrong: str) -> None:
     with pytest.raises(Refused, match=wrong) as refused:
         ask(app, f"{CHAT}/render", **({"messages": [USER]} | more))
     assert refused.value.status == 400
+
+
+def test_without_jinja_chats_are_not_there(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    monkeypatch.setattr(content, "takes_parts", takes_parts.__wrapped__)
+    monkeypatch.setattr(chat, "compiled", chat.compiled.__wrapped__)
+    with pytest.raises(Refused, match=r"pip install 'dpdk-tokd\[chat\]'") as refused:
+        ask(app, f"{CHAT}/render", messages=[USER])
+    assert refused.value.status == 501
+
+
+@pytest.mark.parametrize("own", [None, "", "other"])
+def test_rendered_prompts_have_block_keys(app: App, model: Model, own: str | None) -> None:
+    """The salt is the request's, unless another is given for the keys."""
+    scheme: Any = "vllm-sha256-cbor"
+    asked = {"scheme": scheme, "block_size": 2, "cache_salt": own}
+    more = {"cache_salt": "salt", "block_keys": asked}
+    (completion,) = ask(app, f"{COMPLETIONS}/render", prompt="the of", **more)
+    for answer in (completion, ask(app, f"{CHAT}/render", messages=[USER], **more)):
+        salt = "salt" if own is None else own
+        keys = model.tokenizer.block_keys(answer["token_ids"], scheme, 2, cache_salt=salt)
+        assert len(keys) and answer["block_keys"] == [bytes(key).hex() for key in keys]
+        assert answer["cache_salt"] == "salt"
 
 
 def test_a_template_of_the_request_is_for_trusted_clients(model: Model) -> None:

@@ -14,8 +14,10 @@ import re
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -26,7 +28,7 @@ import pytest
 
 pytest.importorskip("msgspec", reason="pip install 'dpdk-tokd[gateway]'")
 uvicorn = pytest.importorskip("uvicorn", reason="pip install 'dpdk-tokd[gateway]'")
-from dpdk_tokd.gateway.app import THREAD_BYTES, App, Limits
+from dpdk_tokd.gateway.app import PROMPT_BYTES, THREAD_BYTES, App, Limits
 from dpdk_tokd.gateway.models import Model, Models
 from dpdk_tokd.gateway.protocol import Protocol
 from uvicorn.server import ServerState
@@ -88,9 +90,12 @@ async def until(condition: Callable[[], bool]) -> None:
 
 def test_requests_in_a_pipeline_are_answered_in_their_order(app: App, tmp_path: Path) -> None:
     """Short ones go around ASGI; those in chunks, long ones and other paths do not."""
-    long = "one " * THREAD_BYTES
+    keys = {"prompt": "one " * THREAD_BYTES, "block_keys": {"scheme": "llm-d"}}
+    words = PROMPT_BYTES["/tokenize"]
+    long = "one " * words
     requests = [
         post({"prompt": "one"}),
+        post(keys),
         chunked({"prompt": "one two"}),
         post({"prompt": long}),
         post({"prompt": "one two three"}, "/tokenize", "x-request-id: mine"),
@@ -107,13 +112,50 @@ def test_requests_in_a_pipeline_are_answered_in_their_order(app: App, tmp_path: 
             assert await reader.read() == b""  # closed, as was asked for
             writer.close()
         counts = [json.loads(body).get("count") for _, _, body in answers if body]
-        assert counts == [1, 2, THREAD_BYTES + 1, 3, None, None]
-        assert [status for status, _, _ in answers] == [200] * 6 + [400]
-        assert answers[3][1]["x-request-id"] == "mine"
+        assert counts == [1, THREAD_BYTES + 1, 2, words + 1, 3, None, None]
+        assert [status for status, _, _ in answers] == [200] * 7 + [400]
+        assert answers[4][1]["x-request-id"] == "mine"
         assert len({headers["x-request-id"] for _, headers, _ in answers}) == len(requests)
 
     asyncio.run(run())
     assert (app.in_progress, app.bytes_held) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/detokenize", {"tokens": [1] * THREAD_BYTES}),
+        ("/tokenize", {"inputs": ["a"] * THREAD_BYTES}),
+        ("/tokenize", {"messages": [{"role": "user"}] * THREAD_BYTES}),
+        ("/v1/completions/derender", {"generate_responses": [{"token_ids": [1] * THREAD_BYTES}]}),
+        ("/v1/completions/render", {"prompt": ["a"] * THREAD_BYTES}),
+    ],
+)
+def test_what_takes_long_does_not_stop_the_others(
+    app: App, tmp_path: Path, path: str, body: object
+) -> None:
+    begun, end = threading.Event(), threading.Event()
+
+    def work(*_: object) -> bytes:
+        begun.set()
+        assert end.wait(60)
+        return b"{}"
+
+    app.work[path] = work
+
+    async def run() -> None:
+        async with serving(app, tmp_path / "socket") as connect:
+            (slow, asks), (reader, writer) = await connect(), await connect()
+            asks.write(post(body, path))
+            await until(begun.is_set)
+            writer.write(b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n")
+            assert (await answer_of(reader))[0] == 200
+            end.set()
+            assert (await answer_of(slow))[0] == 200
+            asks.close()
+            writer.close()
+
+    asyncio.run(run())
 
 
 def test_too_slow_clients_are_closed(app: App, tmp_path: Path, monkeypatch: Any) -> None:
@@ -251,6 +293,21 @@ def test_curl(gpt2_file: Path, tmp_path: Path) -> None:
             body.write_text(json.dumps({"prompt": "one " * count}))
             done = subprocess.run([*command, f"@{body}"], capture_output=True, timeout=60)
             assert json.loads(done.stdout)["count"] == count + 1, done.stderr
+
+
+def test_tls(gpt2_file: Path, tmp_path: Path) -> None:
+    if shutil.which("openssl") is None:
+        pytest.skip("no openssl")
+    cert, key = str(tmp_path / "cert.pem"), str(tmp_path / "key.pem")
+    made = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=x"
+    names = ["-addext", "subjectAltName=DNS:gateway", "-keyout", key, "-out", cert]
+    subprocess.run(["openssl", *made.split(), *names], check=True, capture_output=True)
+    options = ("--ssl-certfile", cert, "--ssl-keyfile", key)
+    trusted = ssl.create_default_context(cafile=cert)
+    with running(tmp_path, gpt2_file, *options) as gateway, gateway.connect() as plain:
+        with trusted.wrap_socket(plain, server_hostname="gateway") as client:
+            client.sendall(post({"prompt": "one"}))
+            assert answer_to(client)[1]["tokens"] == [505]
 
 
 def test_what_cannot_be_served_is_an_error(gpt2_file: Path, tmp_path: Path) -> None:

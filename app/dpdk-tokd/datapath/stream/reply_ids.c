@@ -139,8 +139,8 @@ attach(struct tokd_worker *w, const struct tokd_stream *s, uint32_t i, uint32_t 
 		struct rte_mbuf *seg = NULL;
 
 		if (n < TOKD_ZC_SEGS && !(rec->pos & TOKD_REC_IN_SIDE) && likely(!odd))
-			seg = tokd_zero_copy_segment(w, rec->pos,
-				in_ring(w, rec, tokd_stream_bytes(s, skip)), length);
+			seg = tokd_zero_copy_segment(
+				w, rec->pos, in_ring(w, rec, tokd_stream_bytes(s, skip)), length);
 		if (unlikely(seg == NULL)) {
 			rte_pktmbuf_free(m->next);
 			m->next = NULL;

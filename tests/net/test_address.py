@@ -14,6 +14,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+from bench.appliance import DENIED
+from bench.process import Process
 from bench.programs import DPDK_TOKD
 from dpdk_tokd import Client, Tokenizer
 from netlab import NO_HUGE, SERVER_IP, SERVER_IP6, NetAppliance, NetLab, why_not
@@ -319,15 +321,8 @@ def test_the_command_for_a_tap_that_no_port_is_answered_with_works(gpt2_file, tm
     (line,) = (line for line in said.splitlines() if "net_tap0" in line)
     program, *pasted = shlex.split(line[line.index("dpdk-tokd -l") :])
     assert program == "dpdk-tokd"
-    process = subprocess.Popen(
-        [str(DPDK_TOKD), *own, *pasted, "--socket", str(tmp_path / "socket")],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    try:
-        assert process.stdout is not None
-        assert any("ready: udp fe80::" in line for line in process.stdout)
-    finally:
-        process.terminate()
-        assert process.wait(20) == 0
+    pasted += ["--socket", str(tmp_path / "socket")]
+    with Process("dpdk-tokd", [str(DPDK_TOKD), *own, *pasted], tmp_path / "log") as appliance:
+        assert "ready: udp fe80::" in appliance.wait_ready(60)
+        assert appliance.stop() == 0
+    assert not DENIED.search(appliance.said())

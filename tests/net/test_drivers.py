@@ -92,10 +92,7 @@ def test_tap(own_lab, want, on):
     """The kernel's end of a tap, put into the namespace, is the client."""
     name = f"{own_lab.namespace}t"
     with on("net_tap", "--ip", "10.97.0.1", devargs=f"iface={name}") as appliance:
-        run("ip", "link", "set", name, "netns", own_lab.namespace)
-        inside = ("ip", "-n", own_lab.namespace)
-        run(*inside, "addr", "add", "10.97.0.2/24", "dev", name)
-        run(*inside, "link", "set", name, "up")
+        own_lab.take(name, "10.97.0.2/24")
         with RawStream(own_lab, host="10.97.0.1") as stream:
             stream.finish(stream.packets(TEXT))
             assert stream.id_list() == want

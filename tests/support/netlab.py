@@ -149,6 +149,13 @@ class NetLab:
             raise error[0]
         return result[0]
 
+    def take(self, interface: str, address: str) -> None:
+        """Puts an interface of the host into the namespace, and up."""
+        run("ip", "link", "set", interface, "netns", self.namespace)
+        inside = ("ip", "-n", self.namespace)
+        run(*inside, "addr", "add", address, "dev", interface)
+        run(*inside, "link", "set", interface, "up")
+
     def mac(self, interface: str) -> bytes:
         inside = ["ip", "netns", "exec", self.namespace] if interface == self.client_if else []
         out = subprocess.run(

@@ -18,6 +18,7 @@ import debian
 import initramfs
 import programs
 
+PROGRAMS = ("app/dpdk-tokd", "app/tokd-gpu")
 SECTOR = 512
 START = 2048  # first sector of the partition: 1 MiB, and room for core.img
 DISK_MB = 640
@@ -113,7 +114,7 @@ GENERATORS = ("systemd-fstab-generator",)
 def image(vocabulary: Path) -> Path:
     """The disk's file: of this checkout's config/ and dpdk-tokd, in Debian's packages. Not to be
     written: to be copied."""
-    root, built = debian.root("amd64"), programs.amd64()
+    root, built = debian.root("amd64"), programs.amd64(*PROGRAMS)
     here = Path(__file__).resolve().parent
     scripts = ("init", "root.sh", "said.sh", "grub.sh", "units.sh")
     sources = [
@@ -124,7 +125,7 @@ def image(vocabulary: Path) -> Path:
     sources += [
         p for p in (debian.REPOSITORY / "config").rglob("*") if p.is_file() and p.suffix != ".pyc"
     ]
-    sources += [built.appliance, vocabulary]
+    sources += [*(built.build / name for name in PROGRAMS), vocabulary]
     inputs = debian.digest(root.name, [(str(p), p.read_bytes()) for p in sorted(sources)])
     return debian.made("disk", inputs, lambda path: _make(path, root, built, vocabulary))
 
@@ -246,7 +247,7 @@ def _configure(tree: Path, root: Path) -> None:
 
 
 def _install(tree: Path, built: programs.Programs, vocabulary: Path) -> None:
-    """As doc/user/host.md says; of the programs dpdk-tokd alone, with what of its libraries no
+    """As doc/user/host.md says; of the programs two, with what of its libraries no
     package here has."""
     command = [
         "meson",
@@ -261,7 +262,8 @@ def _install(tree: Path, built: programs.Programs, vocabulary: Path) -> None:
     _run(*command, cwd=debian.REPOSITORY)
     debian.remove(tree / "usr/local/bin")  # for another CPU
     (tree / "usr/local/bin").mkdir()
-    shutil.copy2(built.appliance, tree / "usr/local/bin")
+    for name in PROGRAMS:
+        shutil.copy2(built.build / name, tree / "usr/local/bin")
     folder = tree / "usr/local/share/dpdk-tokd/vocab"
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copy(vocabulary, folder / f"gpt2{vocabulary.suffix}")
@@ -271,7 +273,8 @@ def _install(tree: Path, built: programs.Programs, vocabulary: Path) -> None:
     for name in programs.CARD_DRIVERS:
         (drivers / f"{name}.so").symlink_to(f"../../{name}.so.{programs.ABI}")
     missing = [f"{name}.so.{programs.ABI}" for name in programs.CARD_DRIVERS]
-    missing += ["libgcc_s.so.1", *initramfs.reads(built.appliance)[1]]
+    missing.append("libgcc_s.so.1")
+    missing += [n for name in PROGRAMS for n in initramfs.reads(built.build / name)[1]]
     while missing:
         name = missing.pop()
         if not (libraries / name).exists() and not name.startswith("ld-linux"):

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Self
 
 import debian
+from bench.appliance import DENIED
 
 QEMU = {"amd64": "qemu-system-x86_64", "arm64": "qemu-system-aarch64"}
 PACKAGE = {"amd64": "qemu-system-x86", "arm64": "qemu-system-arm"}
@@ -172,3 +173,4 @@ class Guest:
             ) from None
         assert status == 0, f"{self.name}: QEMU's exit status is {status}"
         self._reader.join()
+        assert not [line for line in self._lines if DENIED.search(line)]

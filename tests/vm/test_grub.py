@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A machine that boots by GRUB into systemd: tokd-host applied, booted, verified; dpdk-tokd by its
-unit, on what tokd-host made ready; then spoilt, and reverted."""
+"""A machine that boots by GRUB into systemd: tokd-host applied, booted, verified; dpdk-tokd and
+tokd-gpu by their units, on what tokd-host made ready; then spoilt, and reverted."""
 
 from __future__ import annotations
 
@@ -83,12 +83,20 @@ def check_units(guest: Guest, wire: Wire, reference) -> None:
     assert guest.wait_for("page-free") == "0"
     assert "dpdk-tokd 1" in guest.said("thread")
     check_ids(guest, wire, reference, "started", 0)
+    assert guest.wait_for("unit-reload") == "0"
+    check_ids(guest, wire, reference, "reloaded", 0)
     assert int(guest.wait_for("signs").split()[0]) > 0
     assert guest.wait_for("lives") == "yes"
     check_ids(guest, wire, reference, "hung", 1)
     check_ids(guest, wire, reference, "killed", 2)
+    assert guest.wait_for("gpu-start") == "0"
+    assert guest.wait_for("unit-restart") == "0"
+    check_ids(guest, wire, reference, "restarted", 0)
+    for unit in "tokd-gpu", "dpdk-tokd":  # by systemd-analyze security: at most 2.5
+        assert guest.wait_for(f"rated-{unit}.service") == "0"
     assert guest.wait_for("unit-stop") == "0"
     assert guest.wait_for("stopped") == "inactive, success, 0"
+    assert guest.wait_for("gpu-stopped") == "inactive, success, 0"
     log = guest.said("unit-log")
     assert any("Watchdog timeout" in line for line in log)
     assert any("status=9/KILL" in line for line in log)

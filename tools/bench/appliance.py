@@ -18,6 +18,7 @@ HUGE = ["--in-memory"]
 # MB without huge pages: of an appliance, and of each of its workers
 MEMORY, MEMORY_EACH = 384, 128
 RING_LEAST = 16 << 20  # bytes of a token ring; dpdk-tokd's default
+DENIED = re.compile("system call .* denied")  # by the sandbox, in the log
 MEMIF_IP, CAPTURE_IP = "10.97.0.1", "10.0.0.1"
 
 
@@ -55,7 +56,7 @@ class DpdkTokd(Process):
         code = super().stop(number)
         # What the sandbox keeps from it is missing in its list.
         said = self.said() if self.log.is_file() else ""
-        if denied := re.search(r"system call \w+ denied", said):
+        if denied := DENIED.search(said):
             raise AssertionError(f"{self.log}: {denied[0]}")
         return code
 

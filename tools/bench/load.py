@@ -92,6 +92,14 @@ def load(
     return rows
 
 
+def memif_command(folder: Path, sent: Path, report: Path, *options: object) -> list[str]:
+    """tokd-load-dpdk for the appliance of `folder`."""
+    command = [TOKD_LOAD_DPDK, "-l", CLIENT_CPU, "--no-pci", "--no-huge", "-m", "256"]
+    command += ["--no-shconf", "--no-telemetry", "--vdev", on_memif(folder, "client"), "--"]
+    command += ["--connect", f"{MEMIF_IP}:9000", "--source", MEMIF_CLIENT, "--slices", sent]
+    return [*map(str, command), "--report", str(report), *map(str, options)]
+
+
 def load_memif(
     appliance: Appliance, sent: Path, *options: object, timeout_s: float = LIMIT_S
 ) -> tuple[dict[str, Any], str]:
@@ -100,10 +108,7 @@ def load_memif(
     folder = appliance.socket.parent
     report = folder / "report.json"
     report.unlink(missing_ok=True)
-    command = [str(TOKD_LOAD_DPDK), "-l", str(CLIENT_CPU), "--no-pci", "--no-huge", "-m", "128"]
-    command += ["--no-shconf", "--no-telemetry", "--vdev", on_memif(folder, "client"), "--"]
-    command += ["--connect", f"{MEMIF_IP}:9000", "--source", MEMIF_CLIENT, "--slices", str(sent)]
-    command += ["--report", str(report), "--ring", str(appliance.socket), *map(str, options)]
+    command = memif_command(folder, sent, report, "--ring", appliance.socket, *options)
     done = subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
         timeout=timeout_s,

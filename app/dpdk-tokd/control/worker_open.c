@@ -101,6 +101,7 @@ tokd_worker_init(struct tokd_worker *w)
 		tokd_worker_free(w);
 		return rc;
 	}
+	w->wipe = w->side.wipe = opt->wipe;
 	w->ring.before_reuse = tokd_spill_before_reuse;
 	w->ring.owner = w;
 	if (opt->fragments > 0) {

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
+#include <rte_branch_prediction.h>
 #include <rte_common.h>
 #include <rte_memcpy.h>
 
@@ -54,6 +57,10 @@ tokd_side_release(struct tokd_side *d, uint32_t block, uint32_t bytes)
 
 	for (uint32_t i = blocks_of(bytes); i > 1; i--)
 		last = d->next[last];
+	if (unlikely(d->wipe)) {
+		for (uint32_t at = block; at != d->next[last]; at = d->next[at])
+			memset(d->data[at], 0, TOKD_SIDE_BLOCK);
+	}
 	d->next[last] = d->free;
 	d->free = block;
 	d->n_free += blocks_of(bytes);

@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
 
@@ -25,6 +26,7 @@ struct tokd_side {
 	uint8_t (*data)[TOKD_SIDE_BLOCK];
 	uint32_t *next; /* block after this one, of the same record or in the free list */
 	uint32_t free, n_free, n;
+	bool wipe; /* blocks that become free */
 	/* Streams by the ring position of the first ids that they may still need. */
 	struct tokd_spill_list bucket[TOKD_SIDE_BUCKETS];
 	uint32_t bucket_shift; /* position to bucket */
@@ -41,5 +43,8 @@ void tokd_side_release(struct tokd_side *d, uint32_t block, uint32_t bytes);
 void tokd_spill_watch(struct tokd_worker *w, struct tokd_stream *s, uint64_t pos);
 /* s no longer needs ids, neither in the ring nor here. */
 void tokd_spill_forget(struct tokd_worker *w, struct tokd_stream *s);
+/* The lowest position of the ring from its tail on that a client may still need; `to` if that is
+ * not below. */
+uint64_t tokd_spill_owed(const struct tokd_worker *w, uint64_t to);
 /* [from, to) of the ring is about to be overwritten. For struct tokd_ring. */
 void tokd_spill_before_reuse(void *worker, uint64_t from, uint64_t to);

@@ -74,6 +74,7 @@ struct tokd_ring {
 	uint64_t head;	 /* one past the last published record */
 	uint64_t limit;	 /* the head may not pass it before readers are checked again */
 	uint64_t tail;	 /* as published */
+	uint64_t wiped;	 /* --wipe: what was below is zero, or was written anew */
 	uint64_t serial; /* of the next stream */
 	struct tokd_ring_hdr *hdr;
 	uint32_t block_size; /* ids of a block; 0: records have no keys */
@@ -107,6 +108,13 @@ tokd_reader_is_overdue(const struct tokd_reader *rd, uint64_t ticks, uint64_t no
 
 	return since != 0 && now > since && now - since > ticks;
 }
+
+/*
+ * --wipe, a bounded part at a time. Records published before TSC `before`: the position behind
+ * them. Then those below `to` are given up that no reader needs, and zeroed.
+ */
+uint64_t tokd_ring_old(const struct tokd_ring *r, uint64_t before);
+void tokd_ring_wipe(struct tokd_ring *r, uint64_t to);
 
 /*
  * Worker, in housekeeping: let readers join and leave, and check whether a full ring is still full,

@@ -11,6 +11,8 @@
  */
 #define TAIL_STEP_SHIFT 6 /* ring size / 64 */
 #define TAIL_STEP_MAX (16u << 10)
+/* The same for --wipe. */
+#define WIPE_BYTES (256u << 10)
 
 static void
 end_hold(struct tokd_reader *rd)
@@ -88,16 +90,14 @@ mark_blocking(struct tokd_ring *r, uint64_t need)
 	}
 }
 
-/* Moves the tail up to `need` and some more, as far as readers allow. */
+/* Moves the tail up to `to`, to the end of a record, as far as readers allow. */
 static void
-move_tail(struct tokd_ring *r, uint64_t need)
+move_tail(struct tokd_ring *r, uint64_t to)
 {
-	const uint64_t size = r->mask + 1;
-	const uint64_t step = RTE_MIN(size >> TAIL_STEP_SHIFT, (uint64_t)TAIL_STEP_MAX);
 	const uint64_t done = min_cursor(r);
 	uint64_t tail = r->tail;
 
-	while (tail < need + step && tail < done) {
+	while (tail < to && tail < done) {
 		uint64_t next = tail + tokd_ring_at(r, tail)->bytes;
 
 		if (next > done)
@@ -109,7 +109,7 @@ move_tail(struct tokd_ring *r, uint64_t need)
 	if (r->before_reuse != NULL)
 		r->before_reuse(r->owner, r->tail, tail);
 	r->tail = tail;
-	r->limit = tail + size;
+	r->limit = tail + r->mask + 1;
 	__atomic_store_n(&r->hdr->tail, tail, __ATOMIC_RELEASE);
 	/*
 	 * The new tail is visible before any byte below it changes: a tap that read new bytes and
@@ -130,11 +130,13 @@ shed_sink(struct tokd_ring *r, uint64_t need)
 bool
 tokd_ring_reclaim(struct tokd_ring *r, uint64_t end)
 {
-	const uint64_t need = end - (r->mask + 1); /* where the tail must be */
+	const uint64_t size = r->mask + 1;
+	const uint64_t need = end - size; /* where the tail must be */
+	const uint64_t step = RTE_MIN(size >> TAIL_STEP_SHIFT, (uint64_t)TAIL_STEP_MAX);
 
-	move_tail(r, need);
+	move_tail(r, need + step);
 	if (r->tail < need && shed_sink(r, need))
-		move_tail(r, need);
+		move_tail(r, need + step);
 	if (r->tail < need) {
 		r->full = true;
 		r->wanted = RTE_MAX(r->wanted, end - r->head);
@@ -146,6 +148,40 @@ tokd_ring_reclaim(struct tokd_ring *r, uint64_t end)
 		r->wanted = 0;
 	}
 	return true;
+}
+
+uint64_t
+tokd_ring_old(const struct tokd_ring *r, uint64_t before)
+{
+	uint64_t end = r->tail;
+
+	while (end < r->head && end - r->tail < WIPE_BYTES) {
+		const struct tokd_rec *rec = tokd_ring_at(r, end);
+
+		if (rec->t_publish > before) /* that of padding is 0 */
+			break;
+		end += rec->bytes;
+	}
+	return end;
+}
+
+void
+tokd_ring_wipe(struct tokd_ring *r, uint64_t to)
+{
+	const uint64_t size = r->mask + 1;
+	uint64_t end;
+
+	if (r->tail < to)
+		move_tail(r, to);
+	if (r->head > size)
+		r->wiped = RTE_MAX(r->wiped, r->head - size); /* written anew */
+	end = RTE_MIN(r->tail, r->wiped + WIPE_BYTES);
+	while (r->wiped < end) {
+		const uint64_t at = r->wiped & r->mask, n = RTE_MIN(end - r->wiped, size - at);
+
+		memset(r->data + at, 0, n);
+		r->wiped += n;
+	}
 }
 
 void

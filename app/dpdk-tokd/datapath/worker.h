@@ -71,6 +71,7 @@ struct tokd_worker {
 	bool rx_cksum_trust;   /* --rx-checksum=trust: UDP checksums are not verified */
 	bool rx_cksum_offload; /* mbuf flags have the results of IPv4 and UDP checksums */
 	bool tx_cksum_offload;
+	bool wipe; /* --wipe */
 	uint64_t tsc_hz;
 	uint64_t
 		feed_ticks; /* for the tokenizer: for new packets a turn, and for those that wait */
@@ -99,6 +100,7 @@ struct tokd_worker {
 	uint32_t turns;		   /* since housekeeping */
 	uint32_t turn_kind;	   /* counter for the cycles of this turn */
 	uint64_t t_housekeeping;
+	uint64_t t_wipe;		 /* of the last tokd_wipe() */
 	uint8_t gather[TOKD_GATHER_MAX]; /* text of several packets, fed at once */
 	/* the plain-text port */
 	uint64_t text_id; /* of its next text */

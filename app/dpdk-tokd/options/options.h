@@ -83,6 +83,7 @@ struct tokd_options {
 	uint32_t log_format; /* --log-format: enum tokd_log_format */
 
 	bool sandbox; /* --sandbox: drop what only set-up needed */
+	bool wipe;    /* --wipe: zero texts and ids when they are no longer needed */
 
 	bool check_config;	/* --check-config */
 	struct opt_given given; /* the source of each value */

@@ -136,6 +136,9 @@ static const struct opt_def defs[] = {
 		.flags = OPT_RELOADS, .section = "Running"},
 	{"sandbox", NULL, OPT_FLAG, FIELD(sandbox), 0, 0, "yes",
 		"once started, keep only the capabilities and system calls that the driver needs"},
+	{"wipe", NULL, OPT_FLAG, FIELD(wipe), 0, 0, "no",
+		"zero texts and ids in memory within two seconds of their last use, and cache no "
+		"pretokens: tokenizing is slower"},
 	{"log-format", "text|json", OPT_CHOICE, FIELD(log_format), 0, 0, "text",
 		"lines of the log: time, level and message, or a JSON object of these"},
 	{"check-config", NULL, OPT_FLAG, FIELD(check_config), 0, 0, NULL,

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import os
 import re
+import signal
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -62,3 +64,30 @@ def test_without_it_nothing_is_dropped(ready) -> None:
     assert {status["Seccomp"] for status in statuses(appliance.pid)} == {"0"}
     assert appliance.telemetry("/tokd/info")["sandbox"] == "no"
     assert appliance.stop() == 0
+
+
+def test_a_denied_call_fails_the_test_that_started_the_appliance(
+    binary, gpt2_file, tmp_path, monkeypatch
+) -> None:
+    """The process is made to do what is not on its list."""
+    (tmp_path / "acct.c").write_text(
+        "#include <signal.h>\n#include <unistd.h>\n"
+        "static void on_usr2(int s) { (void)!acct((void *)0); }\n"
+        "__attribute__((constructor)) static void begin(void) { signal(SIGUSR2, on_usr2); }\n"
+    )
+    library = tmp_path / "acct.so"
+    subprocess.run(
+        ["cc", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", library, tmp_path / "acct.c"], check=True
+    )
+    monkeypatch.setenv("LD_PRELOAD", str(library))
+    own_options = os.environ.get("ASAN_OPTIONS", "")
+    monkeypatch.setenv("ASAN_OPTIONS", f"{own_options}:verify_asan_link_order=0")
+    eal = ["-l", str(min(os.sched_getaffinity(0))), "--no-huge", "-m", "256", "--vdev=net_null0"]
+    own = ["--ip", "10.0.0.1", "--streams", "64", "--vocab", str(gpt2_file)]
+    appliance = Appliance(tmp_path, eal, own)
+    appliance.wait_ready(60)
+    appliance.send_signal(signal.SIGUSR2)
+    appliance.wait_for("system call acct denied")
+    assert appliance.telemetry("/tokd/info")["calls_denied"] == 1
+    with pytest.raises(AssertionError, match="acct denied"):
+        appliance.stop()

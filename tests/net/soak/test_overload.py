@@ -15,10 +15,9 @@ from typing import Any
 
 import pytest
 from bench.appliance import MEMIF_IP, Appliance, on_memif
-from bench.lab.cpus import CLIENT_CPU, WORKER_CPU, on_client_cpu
+from bench.lab.cpus import WORKER_CPU, on_client_cpu
 from bench.lab.hugepages import hugepages
-from bench.load import MEMIF_CLIENT, read_rows
-from bench.programs import TOKD_LOAD_DPDK
+from bench.load import memif_command, read_rows
 from bench.texts import mix, slices
 from dpdk_tokd.ops.telemetry import Telemetry
 
@@ -40,18 +39,13 @@ def run(
     """The generator's report, and the appliance's p99 in ms: first packet taken from the queue to
     last record published, plus from there to the reply."""
     report, rows = folder / "report.json", folder / "rows.csv"
-    command = [TOKD_LOAD_DPDK, "-l", CLIENT_CPU, "--no-pci", "--no-huge", "-m", "256"]
-    command += ["--no-shconf", "--no-telemetry", "--vdev", on_memif(folder, "client"), "--"]
-    command += ["--connect", f"{MEMIF_IP}:9000", "--source", MEMIF_CLIENT, "--slices", sent]
-    command += ["--report", report, "--out", rows, *options]
+    command = memif_command(folder, sent, report, "--out", rows, *options)
     with (
         on_client_cpu(),
         Appliance(on_memif(folder), MEMIF_IP, vocab, folder, [WORKER_CPU], huge) as appliance,
         Telemetry(folder=appliance.telemetry) as telemetry,
     ):
-        done = subprocess.run(
-            [*map(str, command)], capture_output=True, text=True, check=False, timeout=300
-        )
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
         stages = [telemetry.histogram(name) for name in ("text_to_last_id", "ring_to_reply")]
     assert done.returncode in (0, 1), done.stderr
     assert "wrong" not in done.stderr

@@ -7,6 +7,8 @@
  *
  * VOCABULARY FILE: pieces of a file's text under a real vocabulary, of one client and of 256, in
  * tables of the default sizes, on huge pages: 256 of 2 MB (vm.nr_overcommit_hugepages will do).
+ *
+ * --wipe, before all others: with that option of dpdk-tokd.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -165,9 +167,13 @@ bench_file(const char *path)
 int
 main(int argc, char **argv)
 {
-	const bool holds = argc > 2 && strcmp(argv[1], "--held") == 0;
-	const bool real = argc > 2 && !holds;
+	bool holds, real;
 
+	fx_wipe = argc > 1 && strcmp(argv[1], "--wipe") == 0;
+	argv += fx_wipe;
+	argc -= fx_wipe;
+	holds = argc > 2 && strcmp(argv[1], "--held") == 0;
+	real = argc > 2 && !holds;
 	if (holds) {
 		fx_streams = HELD_TABLE;
 		strcpy(fx_memory, HELD_MEMORY);

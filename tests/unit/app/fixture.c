@@ -19,7 +19,7 @@
 struct fixture *fx;
 struct rte_mempool *fx_pool;
 uint64_t fx_counted[C_COUNT];
-bool fx_zero_copy;
+bool fx_zero_copy, fx_wipe;
 uint32_t fx_block_keys, fx_block_size;
 uint32_t fx_streams = STREAMS, fx_names = NAMES_BYTES, fx_cache = 256;
 char fx_memory[16] = "128";
@@ -38,14 +38,16 @@ fixture_start(int argc, char **argv)
 {
 	char *eal[] = {argv[0], fx_pages, "--no-pci", "--no-shconf", "-m", fx_memory, "-l", "0",
 		"--no-telemetry", "--log-level=lib.eal:error", "--log-level=user1:error", NULL};
+	const struct tokd_options opt = {
+		.mbufs = POOL_MBUFS, .mbuf_room = JUMBO_TEXT + 200, .wipe = fx_wipe};
 	const struct rte_eth_conf conf = {0};
+	const struct tokd_port p = {0};
 	struct tok_error err;
 	int rc;
 
 	if (rte_eal_init(RTE_DIM(eal) - 1, eal) < 0)
 		return -1;
-	fx_pool = rte_pktmbuf_pool_create(
-		"test", POOL_MBUFS, 0, 0, RTE_PKTMBUF_HEADROOM + JUMBO_TEXT + 200, SOCKET_ID_ANY);
+	fx_pool = tokd_port_pool(&p, &opt, 0, SOCKET_ID_ANY);
 	rx = rte_ring_create("rx", 1024, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
 	fx_tx = rte_ring_create("tx", 1024, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
 	if (fx_pool == NULL || rx == NULL || fx_tx == NULL)
@@ -120,6 +122,7 @@ setup_with(uint32_t ring_bytes, uint32_t side_bytes, bool zero_copy)
 		.cache_entries = fx_cache,
 		.fragments = FRAGMENTS,
 		.side_bytes = side_bytes,
+		.wipe = fx_wipe,
 		.block_keys = fx_block_keys,
 		.block_size = fx_block_size,
 		.block_seed = "0",

@@ -71,6 +71,9 @@ extern struct fixture *fx;
 extern struct rte_mempool *fx_pool;
 extern struct rte_ring *fx_tx; /* what the port has sent */
 
+/* --wipe. Set before fixture_start(). */
+extern bool fx_wipe;
+
 /* --block-keys and --block-size. Set before a fixture is made. */
 extern uint32_t fx_block_keys, fx_block_size;
 

@@ -62,7 +62,7 @@ EXTERNAL = {
     "rte_eth_fp_ops": "the table of the drivers' burst functions",
     "rte_eth_call_rx_callbacks": "for callbacks of RX, of which none is registered",
     "rte_eth_call_tx_callbacks": "for callbacks of TX, of which none is registered",
-    "rte_eth_tx_done_cleanup": "asks the driver what it has sent, while the token ring is full",
+    "rte_eth_tx_done_cleanup": "asks the driver what it has sent, for a full ring or --wipe",
     "rte_mempool_ops_table": "the table of the pools' functions",
     "per_lcore__lcore_id": "which of a pool's caches is this lcore's",
     "__rte_panic": "a pool of a kind that DPDK does not know: memory is overwritten, all ends",
@@ -162,7 +162,10 @@ BY_POINTER = {
     "rte_eth_rx_burst": ByPointer("the driver: some call the kernel, as af_xdp"),
     "rte_eth_tx_burst": ByPointer("the same, once a turn"),
     "rte_mempool_ops_dequeue_bulk": ByPointer("a pool's ring, without a lock: its cache is empty"),
-    "rte_mempool_ops_enqueue_bulk": ByPointer("the same: its cache is full"),
+    "rte_mempool_ops_enqueue_bulk": ByPointer(
+        "the same: its cache is full; with --wipe ours", ("tokd_wiped_pool_put",)
+    ),
+    "tokd_wiped_pool_put": ByPointer("the pool's ring, as without --wipe"),
     "__rte_pktmbuf_free_extbuf": ByPointer(
         "the last user of ids in the token ring releases them", ("tokd_zero_copy_is_free",)
     ),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# The unit dpdk-tokd as doc/user/host.md has it installed: with wrong settings, with right ones, hung, killed, stopped. The
-# test reads texts' ids whenever it is said to be serving.
+# The unit dpdk-tokd as doc/user/host.md has it installed: with wrong settings, with right ones, reloaded, hung, killed, restarted
+# beside tokd-gpu, stopped. The test reads texts' ids whenever it is said to be serving.
 unit=dpdk-tokd.service
 settings=/etc/default/dpdk-tokd
 state() { # PROPERTY
@@ -42,6 +42,13 @@ done
 echo "@@ page-free $(cat /sys/kernel/mm/hugepages/hugepages-1048576kB/free_hugepages)"
 serving started
 
+said unit-reload systemctl reload $unit
+until journalctl --unit=$unit --output=cat | grep -q 'reload: done'; do
+	[ "$(state ActiveState)" = active ] || break
+	sleep 0.5
+done
+serving reloaded
+
 # Longer than WatchdogSec: with no sign of life it would have been ended by now.
 sign=$(state WatchdogTimestampMonotonic)
 sleep 12
@@ -56,6 +63,19 @@ kill -KILL "$second"
 again "$second"
 serving killed
 
+cp /usr/local/share/dpdk-tokd/default/tokd-gpu.default /etc/default/tokd-gpu
+printf 'TOKD_GPU_DEVICE=cpu\nTOKD_GPU_TABLE=random:50257x16\n' >>/etc/default/tokd-gpu
+echo TOKD_SINK=gpu >>$settings
+said gpu-start systemctl start tokd-gpu.service
+said unit-restart systemctl restart $unit
+serving restarted
+for unit in tokd-gpu.service dpdk-tokd.service; do
+	said "rated-$unit" systemd-analyze security --no-pager --threshold=25 $unit
+done
+
 said unit-stop systemctl stop $unit
-journalctl --unit=$unit --output=cat | sed -n "s/^$unit: /@@ unit-log /p"
+journalctl --unit=$unit --output=cat | sed -n "s/^$unit: /@@ unit-log /p; /sandbox: /s/^/@@ /p"
 echo "@@ stopped $(state ActiveState), $(state Result), $(state ExecMainStatus)"
+unit=tokd-gpu.service
+said gpu-stop systemctl stop $unit
+echo "@@ gpu-stopped $(state ActiveState), $(state Result), $(state ExecMainStatus)"

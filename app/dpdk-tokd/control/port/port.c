@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <rte_errno.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
@@ -17,7 +15,6 @@
 #define TX_CKSUM (RTE_ETH_TX_OFFLOAD_IPV4_CKSUM | RTE_ETH_TX_OFFLOAD_UDP_CKSUM)
 #define RSS_UDP (RTE_ETH_RSS_NONFRAG_IPV4_UDP | RTE_ETH_RSS_NONFRAG_IPV6_UDP)
 #define RSS_WANTED (RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_IPV6 | RSS_UDP)
-#define MEMPOOL_CACHE 256 /* mbufs; --mbufs is at least twice that */
 
 static int
 find_port(struct tokd_port *p, const struct tokd_options *opt)
@@ -146,24 +143,6 @@ tokd_port_configure(struct tokd_port *p, const struct tokd_options *opt, uint16_
 			"--rxd %u and --txd %u\n",
 			p->id, p->driver, p->rx_desc, p->tx_desc, opt->rx_desc, opt->tx_desc);
 	return 0;
-}
-
-struct rte_mempool *
-tokd_port_pool(const struct tokd_port *p, const struct tokd_options *opt, uint16_t queue, int node)
-{
-	const uint16_t room = (uint16_t)(RTE_PKTMBUF_HEADROOM + opt->mbuf_room);
-	struct rte_mempool *pool;
-	char name[RTE_MEMPOOL_NAMESIZE];
-
-	snprintf(name, sizeof(name), "tokd_mbuf_%u_%u", p->id, queue);
-	pool = rte_pktmbuf_pool_create(name, opt->mbufs, MEMPOOL_CACHE, 0, room, node);
-	if (pool == NULL)
-		TOKD_LOG(port, ERR,
-			"port %u queue %u: cannot create a pool of %" PRIu32
-			" mbufs of %u bytes on NUMA node %d: %s; reserve more huge pages there "
-			"(with --no-huge raise -m), or lower --mbufs\n",
-			p->id, queue, opt->mbufs, room, node, rte_strerror(rte_errno));
-	return pool;
 }
 
 /* net_af_xdp returns EINVAL for every failure. */

@@ -39,7 +39,7 @@ struct tokd_port {
 
 /* Configure port opt->port with `n_queues` queue pairs. A failure leaves nothing to undo. */
 int tokd_port_configure(struct tokd_port *p, const struct tokd_options *opt, uint16_t n_queues);
-/* The mbufs of one worker, on `node`; NULL on failure. */
+/* port_pool.c: the mbufs of one worker, on `node`; NULL on failure. */
 struct rte_mempool *tokd_port_pool(
 	const struct tokd_port *p, const struct tokd_options *opt, uint16_t queue, int node);
 /* Set up RX and TX queue `queue`, with memory on `node`. */

@@ -49,8 +49,9 @@ make_vocab(struct tokd_vocab *v, const struct tokd_options *opt, struct tokd_voc
 	v->checksum = tok_vocab_info(v->tok).checksum;
 	v->short_ids = tok_vocab_info(v->tok).n_ids <= UINT16_MAX + 1;
 	v->longest = longest_of(v->tok);
-	v->cache = tok_cache_create(v->tok, opt->cache_entries, &mem);
-	if (v->cache == NULL) {
+	/* It would keep words of texts. */
+	v->cache = opt->wipe ? NULL : tok_cache_create(v->tok, opt->cache_entries, &mem);
+	if (v->cache == NULL && !opt->wipe) {
 		snprintf(err->text, sizeof(err->text),
 			"worker %u: no memory for its cache of pretokens on NUMA node %d; lower "
 			"--cache, or reserve more huge pages there (with --no-huge raise -m)",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gpu_sink.h"
 #include "housekeeping.h"
+#include "wipe.h"
 #include "datapath/stream/reply.h"
 #include "datapath/stream/stream.h"
 #include "datapath/token_ring_write.h"
@@ -67,6 +68,8 @@ tokd_housekeeping(struct tokd_worker *w, uint64_t now)
 	publish_aborts(w);
 	expire_finished(w, now);
 	expire_open(w, now);
+	if (unlikely(w->wipe))
+		tokd_wipe(w, now);
 }
 
 void

@@ -133,12 +133,14 @@ attach(struct tokd_worker *w, const struct tokd_stream *s, uint32_t i, uint32_t 
 		const struct tokd_stream_rec *rec = &s->rec[i++ % TOKD_STREAM_RECS];
 		uint32_t skip = first - rec->first;
 		uint32_t part = RTE_MIN(rec->count - skip, count);
+		const uint32_t length = tokd_stream_bytes(s, part);
+		/* net_tap sums 16-bit words of each segment by itself. */
+		const bool odd = length % 2 != 0 && part < count;
 		struct rte_mbuf *seg = NULL;
 
-		if (n < TOKD_ZC_SEGS && !(rec->pos & TOKD_REC_IN_SIDE))
-			seg = tokd_zero_copy_segment(w, rec->pos,
-				in_ring(w, rec, tokd_stream_bytes(s, skip)),
-				tokd_stream_bytes(s, part));
+		if (n < TOKD_ZC_SEGS && !(rec->pos & TOKD_REC_IN_SIDE) && likely(!odd))
+			seg = tokd_zero_copy_segment(
+				w, rec->pos, in_ring(w, rec, tokd_stream_bytes(s, skip)), length);
 		if (unlikely(seg == NULL)) {
 			rte_pktmbuf_free(m->next);
 			m->next = NULL;

@@ -64,6 +64,34 @@ spill(struct tokd_worker *w, struct tokd_stream *s, uint64_t to)
 	}
 }
 
+/* Of one stream, as tokd_spill_owed(). */
+static uint64_t
+owed(const struct tokd_stream *s, uint64_t tail, uint64_t to)
+{
+	for (uint32_t i = s->rec_tail; i != s->rec_head; i++) {
+		const uint64_t pos = s->rec[i % TOKD_STREAM_RECS].pos;
+
+		if (!(pos & TOKD_REC_IN_SIDE) && pos >= tail)
+			return RTE_MIN(pos, to);
+	}
+	return to;
+}
+
+uint64_t
+tokd_spill_owed(const struct tokd_worker *w, uint64_t to)
+{
+	const struct tokd_side *d = &w->side;
+	const uint64_t tail = w->ring.tail;
+	const struct tokd_stream *s;
+
+	for (uint64_t at = tail >> d->bucket_shift; tail < to && at <= (to - 1) >> d->bucket_shift;
+		at++) {
+		TAILQ_FOREACH (s, &d->bucket[at % TOKD_SIDE_BUCKETS], watch)
+			to = owed(s, tail, to);
+	}
+	return to;
+}
+
 void
 tokd_spill_before_reuse(void *worker, uint64_t from, uint64_t to)
 {

@@ -167,6 +167,20 @@ reason_of(enum tok_error_code error)
 	}
 }
 
+/* --wipe: what the tokenizer wrote behind the record, or all if that is not published. */
+static __rte_noinline void
+wipe_rest(struct tokd_worker *w, enum tokd_rec_kind kind, uint64_t pos, size_t room,
+	const struct tok_result *res, uint32_t n_keys)
+{
+	uint64_t used = 0;
+
+	if (res->status == TOK_OK)
+		used = tokd_rec_bytes(tokd_rec_words(kind, res->produced)) +
+		       tokd_rec_keys_bytes(&w->ring, n_keys);
+	memset(RTE_PTR_ADD(tokd_ring_at(&w->ring, pos), used), 0,
+		tokd_rec_most(&w->ring, kind, room) - used);
+}
+
 /*
  * `last`: the text ends with this piece; `want`: the client's CRC32C of the text. Inlined twice:
  * tokenizing hardly pays for decoding.
@@ -202,6 +216,8 @@ feed_as(struct tokd_worker *w, struct tokd_stream *s, enum tokd_rec_kind kind, c
 		      : tok_stream_feed(&s->tok, text, n, last, tokd_rec_ids(rec), room);
 	if (!decodes && unlikely(s->keys != NULL))
 		n_keys = put_keys(w, s, rec, (uint32_t)res.produced);
+	if (unlikely(w->wipe))
+		wipe_rest(w, kind, pos, room, &res, n_keys);
 	t = rte_rdtsc() - t;
 	s->tok_ticks += t;
 	w->fed_ticks += t;

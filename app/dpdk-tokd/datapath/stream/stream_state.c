@@ -135,6 +135,15 @@ no_longer_wait(struct tokd_worker *w, struct tokd_stream *s)
 		tokd_drr_leave(&w->drr, f);
 }
 
+/* --wipe: what it holds back of its text. */
+static void
+wipe(const struct tokd_streams *t, struct tokd_stream *s)
+{
+	memset(&s->tok, 0, sizeof(*s) - offsetof(struct tokd_stream, tok));
+	if (s->keys != NULL)
+		memset(s->keys, 0, t->keys_each);
+}
+
 /* Afterwards it is in no list. */
 static void
 close_open(struct tokd_worker *w, struct tokd_stream *s)
@@ -151,6 +160,8 @@ close_open(struct tokd_worker *w, struct tokd_stream *s)
 		LIST_REMOVE(s, known);
 	count(&t->n_open, -1);
 	tokd_terms_leave(s->terms);
+	if (unlikely(w->wipe))
+		wipe(t, s);
 }
 
 void

@@ -75,8 +75,8 @@ normalizer_keeps_place(const struct tok_vocab *v)
 }
 
 /*
- * Behind a letter, the end of the text and a blank do the same, and the pretoken ends. Where that
- * is undecided, held text ends with this letter: stepped again, it leads to such a state again.
+ * In a state behind a letter: do a blank and the end of the text the same, and end the pretoken?
+ * Held text ends with this letter. Stepped again, it leads to such a state again.
  */
 static bool
 ends_before_blank(const struct tok_vocab *v, uint32_t state, bool held)

@@ -89,8 +89,8 @@ def encode_files(
     BulkError names the file, line and remedy; ValueError: the vocabulary cannot be loaded, or an
     argument is wrong or would be ignored.
     """
-    for name, value, known in (("to", to, To), ("kind", kind, Kind)):
-        if value is not None and value not in get_args(known):
+    for name, value, known in (("to", to, To), ("kind", "text" if kind is None else kind, Kind)):
+        if value not in get_args(known):
             raise ValueError(f"{name}: {value!r}: expected one of {', '.join(get_args(known))}")
     if jobs is not None:
         check_number("jobs", jobs, JOBS_MAX, least=1)

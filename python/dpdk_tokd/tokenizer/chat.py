@@ -136,7 +136,7 @@ def check_lists(given: Mapping[str, Any]) -> None:
 
 def check_variables(variables: Mapping[str, Any]) -> None:
     """ValueError for arguments of `transformers`' method that are none here."""
-    for name in OF_TRANSFORMERS & variables.keys():
+    for name in sorted(OF_TRANSFORMERS & variables.keys()):
         raise ValueError(
             f"{name}: no argument here, and no variable of templates: give tokenize=False, and the "
             "text to encode_batch with truncation or padding"

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from dpdk_tokd._native import libtok
 
-for name in ("AddedTokens", "Buffer", "Ids", "Offsets", "Side"):
+for name in ("AddedTokens", "Buffer", "Ids", "Offsets", "Side", "TokensInText"):
     setattr(libtok, name, TypeVar(name))  # which the stub alone has
 
 project = "dpdk_tokd"

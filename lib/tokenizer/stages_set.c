@@ -63,4 +63,5 @@ tok_stages_set(struct tok_vocab *v)
 	if (v->pretok == TOK_PRETOK_WORDS || v->word_end == TOK_WORD_END_SPECIALS)
 		*to++ = &tok_stage_border;
 	*to = model_of(v);
+	v->info.cuts_before_blanks = tok_cuts_before_blanks(v);
 }

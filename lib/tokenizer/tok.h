@@ -105,6 +105,8 @@ struct tok_vocab_info {
 	uint32_t max_token_bytes; /* longest decoded token that encoding can give; a special token
 				     may be longer */
 	size_t table_bytes;	  /* memory of the tables */
+	bool cuts_before_blanks;  /* a text can be cut before a single blank between two ASCII
+				     letters: without added tokens, the pieces have its ids */
 	const char *storage;	  /* of the tables: "mapped file", "huge pages", "memory" */
 	const char *isa; /* instruction set used for encoding: "portable", "avx2", "avx512",
 			    "neon" */

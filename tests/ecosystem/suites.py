@@ -53,9 +53,9 @@ def compare(passing: list[str], failed: dict[str, bool], named: dict[str, set[st
     bad = [name for name in passing if failed[name]]
     rows, left = [], set(bad)
     for why, names in named.items():
-        found = [name for name in bad if function(name) in names]
+        found = [name for name in bad if short(name) in names]
         left -= set(found)
-        spoken = ", ".join(f"`{name}`" for name in sorted(set(map(function, found))))
+        spoken = ", ".join(f"`{name}`" for name in sorted(set(map(short, found))))
         if found:
             rows.append(f"| {why} | {len(found)} | {spoken} |")
     assert not left
@@ -64,5 +64,6 @@ def compare(passing: list[str], failed: dict[str, bool], named: dict[str, set[st
     return count + head + "\n".join(rows)
 
 
-def function(name: str) -> str:
-    return name.partition("[")[0].rpartition(".")[2]
+def short(name: str) -> str:
+    """Class and function; without a class, file and function."""
+    return ".".join(name.partition("[")[0].split(".")[-2:])

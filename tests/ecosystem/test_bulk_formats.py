@@ -17,8 +17,6 @@ from dpdk_tokd import bulk
 from dpdk_tokd.bulk import sinks, sources
 from samples import documents
 
-EOS = "<|endoftext|>"
-
 
 @pytest.fixture
 def texts() -> list[str]:
@@ -48,16 +46,6 @@ def test_a_column_of_arrow_has_the_ids(gpt2, texts, dtype) -> None:
         assert column.to_pylist() == part.tolist()
         assert column.type == pa.list_(pa.int64() if dtype == "int64" else pa.int32())
     assert batch.to_arrow().values.buffers()[1].address == batch.ids.ctypes.data
-
-
-def test_megatron_reads_the_index(gpt2, gpt2_file, parquet, texts, tmp_path, small):
-    indexed = pytest.importorskip("megatron.core.datasets.indexed_dataset")
-    bulk.encode_files(str(gpt2_file), [parquet], tmp_path / "out", append=EOS)
-    got = indexed.IndexedDataset(str(tmp_path / "out"))
-    want = [[*ids, 50256] for ids in gpt2.encode_batch(texts).tolist()]
-    full = [ids for ids, text in zip(want, texts, strict=True) if text]
-    assert [sequence.tolist() for sequence in got] == full
-    assert np.diff(got.document_indices).tolist() == [int(text != "") for text in texts]
 
 
 @pytest.mark.parametrize("to", ["parquet", "arrow"])

@@ -3,13 +3,14 @@
 """A user's program: checked, not run. Each name has the type that it should."""
 
 from pathlib import Path
-from typing import assert_type
+from typing import Any, assert_type
 
 import dpdk_tokd
 import numpy as np
 import numpy.typing as npt
 
 Ids = npt.NDArray[np.uint32]
+Some = npt.NDArray[Any]  # of the dtype that was asked for
 
 
 def local(texts: list[str]) -> None:
@@ -25,6 +26,17 @@ def local(texts: list[str]) -> None:
     assert_type(batch.tolist(), list[list[int]])
     padded = tok.encode_batch(texts, truncation=512, padding="longest", pad_id=0)
     assert_type(padded, dpdk_tokd.Padded)
+    with tok.stream() as stream:
+        assert_type(stream, dpdk_tokd.Stream)
+        assert_type(stream.feed("Hel"), Some)
+    for part in tok.stream(texts):
+        assert_type(part, Some)
+    said = [{"role": "user", "content": texts[0]}]
+    assert_type(tok.apply_chat_template(said), Some)
+    assert_type(tok.apply_chat_template(said, tokenize=False), str)
+    assert_type(tok.apply_chat_template([said, said]), dpdk_tokd.Batch)
+    assert_type(tok.block_keys(ids, "llm-d"), Some)
+    assert_type(tok.as_hf().encode(texts[0]).offsets, list[tuple[int, int]])
     assert_type(tok.info.n_ids, int)
     assert_type(tok.token_to_id(" the"), int | None)
     assert_type(dpdk_tokd.__version__, str)

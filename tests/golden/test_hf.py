@@ -16,6 +16,7 @@ import texts
 from test_families import FETCHED, REPOSITORY, SHARED, tokenizers
 
 hf = pytest.importorskip("dpdk_tokd.hf", reason="pip install ./python")
+import dpdk_tokd
 from dpdk_tokd.hf.arrays import ArrayEncoder
 
 FAMILIES = ["gpt2", "cl100k", "llama3", "qwen3", "deepseek", "gemma3", "bert", "t5", "umt5", "xlmr"]
@@ -234,6 +235,53 @@ def test_questions(both):
             assert getattr(ours, ask)(at) == getattr(theirs, ask)(at), (ask, at)
 
 
+@pytest.mark.parametrize("both", ["gpt2"], indirect=True)
+def test_encodings_stay_as_they_were(both):
+    """Also what of them is made only when it is asked for."""
+    theirs, ours = map(copy.deepcopy, both)
+    words = ["hello", "world", "naïve"]
+    made = [
+        (t.encode("naïve foobarbaz"), t.encode(words, is_pretokenized=True)) for t in (theirs, ours)
+    ]
+    words[0] = "others"
+    words.append("x")
+    for tokenizer in theirs, ours:
+        tokenizer.add_tokens(["foobarbaz"])
+        tokenizer.normalizer = tokenizers.normalizers.Lowercase()
+        assert len(tokenizer.encode("FOOBARBAZ")) == 1
+    for a, b in zip(*made, strict=True):
+        equal(a, b)
+
+
+class Number:
+    """As one of a tensor: an index that is equal to no int."""
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+    def __index__(self) -> int:
+        return self.value
+
+
+@pytest.mark.parametrize("both", ["gpt2"], indirect=True)
+def test_special_ids_of_any_type_are_skipped(both):
+    _, ours = both
+    assert ours.decode([Number(31373), Number(50256)]) == "hello"
+
+
+def test_a_file_that_was_changed_is_refused(tmp_path, monkeypatch):
+    _, ours = loaded("gpt2")
+    ours.save(str(tmp_path / "tokenizer.json"))
+    monkeypatch.chdir(tmp_path)
+    tokenizer = dpdk_tokd.Tokenizer.load("./tokenizer.json")
+    monkeypatch.chdir("/")
+    assert tokenizer.as_hf().encode("hello").ids == [31373]
+    ours.add_tokens(["hello"])
+    ours.save(str(tmp_path / "tokenizer.json"))
+    with pytest.raises(ValueError, match=r"tokenizer\.json was changed since it was loaded"):
+        tokenizer.as_hf()
+
+
 @pytest.mark.parametrize("both", ["gpt2", "bert", "t5"], indirect=True)
 def test_copies(both):
     theirs, ours = map(copy.deepcopy, both)
@@ -360,6 +408,19 @@ def no_room() -> None:
         assert isinstance(error.value, ValueError) is not panic
 
 
+def parts_are_copies() -> None:
+    theirs, ours = loaded("gpt2")
+    ids = ours.encode("a").ids
+    for tokenizer in theirs, ours:
+        part = tokenizer.pre_tokenizer
+        part.add_prefix_space = True
+    assert theirs.encode("a").ids != ids and ours.encode("a").ids == ids
+    ours.pre_tokenizer = part
+    assert ours.encode("a").ids == theirs.encode("a").ids
+    with pytest.raises(AttributeError):
+        ours.model = theirs.model
+
+
 def refused() -> None:
     theirs, ours = loaded("gpt2")
     for tokenizer in theirs, ours:
@@ -375,6 +436,7 @@ DIFFERS = {
     "BERT: offset of marks that the normalizer puts in another order": marks_in_another_order,
     "several normalizers: offsets beside marks where one character becomes several": marks_of_one_character,
     "a stride or a template that leaves no room": no_room,
+    "a part that is changed in place (`pre_tokenizer.add_prefix_space = True`, `model.dropout = 1`)": parts_are_copies,
     "what libtok refuses": refused,
 }
 

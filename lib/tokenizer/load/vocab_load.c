@@ -173,13 +173,27 @@ base_name(const char *path)
 	return slash == NULL ? path : slash + 1;
 }
 
+/* Some are named .model, as those of Llama 3 and Kimi-K2. No SentencePiece model begins with a
+ * character of base64. */
+static bool
+is_ranks(const char *path)
+{
+	FILE *file = fopen(path, "re");
+	int first = file == NULL ? EOF : getc(file);
+
+	if (file != NULL)
+		fclose(file);
+	return (first >= '0' && first <= '9') || (first >= 'A' && first <= 'Z') ||
+	       (first >= 'a' && first <= 'z') || first == '+' || first == '/';
+}
+
 static bool
 load_files(
 	const struct files *f, const char *pretokenizer, struct tok_model *m, struct tok_error *err)
 {
 	if (f->merges[0] != '\0')
 		return tok_load_gpt2_pair(f->main, f->merges, pretokenizer, m, err);
-	if (ends_with(f->main, ".tiktoken"))
+	if (ends_with(f->main, ".tiktoken") || (ends_with(f->main, ".model") && is_ranks(f->main)))
 		return tok_load_tiktoken(f->main, pretokenizer, m, err);
 	if (ends_with(f->main, ".model"))
 		return tok_load_sp_model(f->main, m, err);

@@ -55,5 +55,8 @@ extern const struct tok_stage tok_stage_bpe, tok_stage_bpe_unknown, tok_stage_bp
 /* State the steps of a normalizer. Returns the next free stage. */
 const struct tok_stage **tok_stages_of_norm(const struct tok_vocab *v, const struct tok_stage **to);
 
+/* Can a text be cut before a blank between two ASCII letters? (cuts.c) */
+bool tok_cuts_before_blanks(const struct tok_vocab *v);
+
 /* State the stages of a vocabulary whose tables are complete. */
 void tok_stages_set(struct tok_vocab *v);

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One long text by several threads. It is cut before a single blank between two ASCII letters:
- * there a pretoken begins in every family that splits text into words, whatever comes before and
- * after, and no normalizer joins what is on either side. So the ids of the pieces, one behind the
- * other, are those of the text. Models that see blanks as letters (SentencePiece's) and added
- * tokens, which may hold a blank or take one, have no such place: those texts are not cut. Special
- * tokens as they usually are, "<|im_end|>" or "[MASK]", can do neither.
+ * One long text by several threads. It is cut before a single blank between two ASCII letters, if
+ * the vocabulary says that the pieces then have the ids of the text (cuts_before_blanks). Added
+ * tokens may hold a blank or take one: a text in which they are found is not cut. Special tokens as
+ * they usually are, "<|im_end|>" or "[MASK]", can do neither.
  */
 #include "libtok.h"
 
@@ -23,7 +21,7 @@ is_letter(uint8_t c)
 }
 
 /* No special token holds white space, nor begins or ends where it would take a blank between
- * letters; nor does any normalizer make such a one of it, which no ASCII becomes. */
+ * letters; nor does a normalizer make such a one of it, which keeps ASCII but for case. */
 static bool
 specials_leave_blanks(const struct tok_vocab *v)
 {
@@ -48,9 +46,7 @@ can_be_cut(const struct tok_vocab *v, uint32_t flags)
 {
 	const struct tok_vocab_info i = tok_vocab_info(v);
 
-	if (strcmp(i.pretokenizer, "none") == 0 || strcmp(i.pretokenizer, "metaspace") == 0 ||
-		strcmp(i.normalizer, "metaspace") == 0 ||
-		strcmp(i.normalizer, "sentencepiece") == 0)
+	if (!i.cuts_before_blanks)
 		return false;
 	if (flags & TOK_ADDED_AS_TEXT)
 		return true;

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from .errors import BulkError
-from .run import Totals, encode_files
+from .run import JOBS_MAX, Totals, encode_files
 
 ABOUT = """\
 Encodes files of text to files of ids, with several threads. If it is interrupted or killed, run
@@ -51,8 +51,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument(
         "--field",
         metavar="NAME",
-        default="text",
-        help="of JSON lines, or column of Parquet; default: %(default)s",
+        help="of JSON lines, or column of Parquet; default: text",
     )
     p.add_argument(
         "--separator",
@@ -89,8 +88,8 @@ def _unescape(text: str) -> str:
 
 
 def _count(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 1024:
-        raise argparse.ArgumentTypeError(f"{text}: expected a number from 1 to 1024")
+    if not text.isdecimal() or not 1 <= int(text) <= JOBS_MAX:
+        raise argparse.ArgumentTypeError(f"{text}: expected a number from 1 to {JOBS_MAX}")
     return int(text)
 
 

@@ -16,17 +16,22 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 import numpy as np
 
 from ..tokenizer import Stream, Tokenizer
-from ..tokenizer.batch import Ids
+from ..tokenizer.batch import Ids, check_number
+from ..tokenizer.info import file_state
 from .errors import BulkError
 from .sinks import Lengths, Sink, To, durable, rename, sink_of
 from .sources import Block, Kind, Position, Source, place, texts_of
 
-VERSION = 1  # of manifest and blocks
+if TYPE_CHECKING:
+    from .._native.libtok import TokensInText
+
+VERSION = 2  # of manifest and blocks
+JOBS_MAX = 1024
 SAVE_SECONDS = 10
 
 
@@ -62,9 +67,10 @@ def encode_files(
     *,
     to: To = "bin",
     kind: Kind | None = None,
-    field: str = "text",
+    field: str | None = None,
     separator: str | None = None,
     append: str | int | None = None,
+    tokens_in_text: TokensInText = "not-special",
     jobs: int | None = None,
     progress: Callable[[Totals], None] | None = None,
     **options: Any,
@@ -74,28 +80,39 @@ def encode_files(
     vocab: as `Tokenizer.load` takes it. options: of `Tokenizer.stream`, such as add_special_tokens.
     to: "bin": OUT.bin and OUT.idx, as Megatron-LM reads them; "parquet", "arrow": parts in the
     folder OUT. kind: "text", "json" (JSON lines) or "parquet"; None: by the ending of each name.
-    field: of JSON lines, or column of Parquet. separator: ends a document of a text file; None:
-    each file is one document. append: a token, or an id, put behind each document that is not
-    empty. jobs: threads; None: one per available processor. progress: called after each block.
+    field: of JSON lines, or column of Parquet; None: "text". separator: ends a document of a text
+    file; None: each file is one document. append: a token, or an id, put behind each document that
+    is not empty. tokens_in_text: special tokens stay text unless it is "all". jobs: threads; None:
+    one per available processor. progress: called after each block.
 
     If it is interrupted, the same call continues. The result is the same, byte for byte.
-    BulkError names the file, line and remedy; ValueError: the vocabulary cannot be loaded.
+    BulkError names the file, line and remedy; ValueError: the vocabulary cannot be loaded, or an
+    argument is wrong or would be ignored.
     """
+    for name, value, known in (("to", to, To), ("kind", "text" if kind is None else kind, Kind)):
+        if value not in get_args(known):
+            raise ValueError(f"{name}: {value!r}: expected one of {', '.join(get_args(known))}")
+    if jobs is not None:
+        check_number("jobs", jobs, JOBS_MAX, least=1)
+    options["tokens_in_text"] = tokens_in_text
     tokenizer = Tokenizer.load(vocab)
-    source = Source(kind, field, _separator(separator))
+    source = Source(kind, "text" if field is None else field, _separator(separator))
     job = _Job(tokenizer, source, _id_of(tokenizer, append), options)
     paths = [os.fspath(path) for path in inputs]
     sizes = [_size(path) for path in paths]
+    states = [[os.path.abspath(path), *file_state(path)[1:]] for path in paths]
     if separator is not None and "text" not in map(source.kind_of, paths):
         raise BulkError(f"separator {separator!r}: is for files of text, and there are none")
+    if field is not None and {"text"} == set(map(source.kind_of, paths)):
+        raise BulkError(f"field {field!r}: is for JSON lines and Parquet, and there are none")
     target = _target(out)
     begun = {
         "version": VERSION,
         "vocab": f"{tokenizer.checksum:08x}",
-        "inputs": [[os.path.abspath(p), n] for p, n in zip(paths, sizes, strict=True)],
+        "inputs": states,  # size and time of last change
         "to": to,
         "kind": kind,
-        "field": field,
+        "field": source.field,
         "separator": separator,
         "append": job.append,
         "options": options,

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from ..tokenizer import Tokenizer
 from ..tokenizer.batch import ID_MAX, check_number
+from ..tokenizer.info import file_state
 from . import nfc
 from .decoders import Json, decoder, errors_of
 from .documents import complete, document_of
@@ -40,7 +41,7 @@ class Text:
         ids: list[npt.NDArray[np.uint32]],
         words: bool,
     ) -> None:
-        self._owner, self._pieces, self._ids, self._words = owner, pieces, ids, words
+        self._owner, self._pieces, self._ids, self._words = owner._as_it_is, pieces, ids, words
         self._special = not owner.encode_special_tokens  # as it is now
 
     @cached_property
@@ -347,12 +348,14 @@ class HFTokenizer:
 
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
         """Text of ids; unknown ones are left out. TypeError: these are no integers."""
-        kept = [id for id in ids if id not in self._special] if skip_special_tokens else ids
+        kept = [*map(index, ids)]
+        if skip_special_tokens:
+            kept = [id for id in kept if id not in self._special]
         if self._errors is not None:
             with suppress(ValueError):  # an unknown id, or bytes that are no text
                 return self._tokenizer.decode_bytes(kept).decode("utf-8", self._errors)
         spelled = self._spelled
-        known = [id for id in map(index, kept) if id in spelled]
+        known = [id for id in kept if id in spelled]
         if self._why_not is not None:
             return self._tokenizer.decode(known)
         return self._decoder([spelled[id] for id in known])
@@ -613,7 +616,7 @@ class HFTokenizer:
         self._forget()
 
     def _forget(self) -> None:
-        for name in ("_vocab", "_spelled", "_errors"):
+        for name in ("_vocab", "_spelled", "_errors", "_as_it_is"):
             self.__dict__.pop(name, None)
         added = self._document.get("added_tokens") or ()
         self._added: dict[int, Json] = {t["id"]: t for t in added}
@@ -629,6 +632,13 @@ class HFTokenizer:
         self._decoder = decoder(self._document.get("decoder"))
         self._truncation = _truncation(self._document.get("truncation"))
         self._padding = self._document.get("padding")
+
+    @cached_property
+    def _as_it_is(self) -> HFTokenizer:
+        """A copy for encodings, which make offsets and tokens after this one may have changed."""
+        made = object.__new__(HFTokenizer)
+        made.__dict__ |= self.__dict__
+        return made
 
     @property
     def _tokenizer(self) -> Tokenizer:
@@ -701,7 +711,7 @@ def _pieces(sequence: Any, words: bool, at: int) -> Sequence[str]:
     if not listed or not all(isinstance(piece, str) for piece in pieces):
         expected = "a list of words" if words else "a str, or a pair of them"
         raise TypeError(f"input {at}: expected {expected}, got {type(sequence).__name__}")
-    return cast(Sequence[str], pieces)
+    return tuple(pieces)  # the caller may change a list
 
 
 def _listed(sequence: Any) -> Any:
@@ -713,12 +723,14 @@ def as_hf(tokenizer: Tokenizer) -> HFTokenizer:
     """A tokenizer with the interface of `tokenizers.Tokenizer`.
 
     Of a SentencePiece .model and of a .tokv there is no `tokenizer.json`: what shows, changes or
-    saves its parts is a ValueError; the rest works.
+    saves its parts is a ValueError; the rest works. ValueError: the file was changed since.
     """
-    info = tokenizer.info
-    if info.format == "tokenizer.json":
-        with open(info.path, encoding="utf-8") as file:
-            return HFTokenizer(json.load(file), tokenizer)
+    if tokenizer.info.format == "tokenizer.json":
+        with open(cast(str, tokenizer._path), encoding="utf-8") as file:
+            document = json.load(file)
+            if file_state(file.fileno()) != tokenizer._file_state:
+                raise ValueError(f"{file.name} was changed since it was loaded: load it again")
+        return HFTokenizer(document, tokenizer)
     document, why_not = document_of(tokenizer)
     made = HFTokenizer(document, tokenizer, why_not)
     if (t := tokenizer.truncation) is not None:

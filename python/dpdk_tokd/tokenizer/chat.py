@@ -19,6 +19,15 @@ if TYPE_CHECKING:
 Message: TypeAlias = Mapping[str, Any]
 
 REASONING = ("reasoning_content", "thinking", "reasoning")  # names of the same, the standard first
+OF_TRANSFORMERS = {
+    "max_length",
+    "padding",
+    "return_assistant_tokens_mask",
+    "return_dict",
+    "return_tensors",
+    "tokenizer_kwargs",
+    "truncation",
+}
 MARK = "CONTINUE_FINAL_MESSAGE_TAG "
 
 
@@ -123,6 +132,15 @@ def check_lists(given: Mapping[str, Any]) -> None:
         for i, item in enumerate(items):
             if not isinstance(item if name != "messages" else plain(item), Mapping):
                 raise TypeError(f"{name}[{i}]: expected a dict, got {type(item).__name__}")
+
+
+def check_variables(variables: Mapping[str, Any]) -> None:
+    """ValueError for arguments of `transformers`' method that are none here."""
+    for name in sorted(OF_TRANSFORMERS & variables.keys()):
+        raise ValueError(
+            f"{name}: no argument here, and no variable of templates: give tokenize=False, and the "
+            "text to encode_batch with truncation or padding"
+        )
 
 
 def reject_special(name: str, items: Sequence[Any], special: Sequence[str]) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -64,3 +65,9 @@ class Padding:
     side: Side
     multiple_of: int | None
     pad_id: int
+
+
+def file_state(file: str | int) -> tuple[int, int, int]:
+    """Another one if the file was replaced or written."""
+    now = os.stat(file)
+    return now.st_ino, now.st_size, now.st_mtime_ns

@@ -19,7 +19,7 @@ class Stream(libtok.Stream):
 
     All ids together are those of the whole text, however it was cut. Made by
     `Tokenizer.stream()`; one thread at a time, another gets a RuntimeError. At the end of a `with`
-    it is closed.
+    or `async with` it is closed.
 
     Of a stream with chunks, `for ids in stream` feeds them and gives the ids that became certain,
     arrays of at least one; `async for` does so with asynchronous chunks.
@@ -51,6 +51,17 @@ class Stream(libtok.Stream):
         return self
 
     def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,

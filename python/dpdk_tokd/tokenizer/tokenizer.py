@@ -16,7 +16,7 @@ from .block_keys import block_keys
 from .config import Config, config_of
 from .decode import DecodeStream, IdsLike, ids_for, without
 from .hub import vocabulary_of
-from .info import Padding, Template, Truncation, VocabInfo
+from .info import Padding, Template, Truncation, VocabInfo, file_state
 from .stream import Chunks, Stream, Text
 
 if TYPE_CHECKING:  # which takes longer to import than the rest
@@ -37,7 +37,7 @@ class Tokenizer(libtok.Vocab):
     """A vocabulary; encodes text to ids and decodes ids.
 
     Several threads may use it at once: the GIL is released while encoding and decoding, and each
-    call or stream borrows a cache of its own (6 MiB, kept for the next one).
+    call or stream borrows a cache of its own (13 MiB, kept for the next one).
 
     `tokens_in_text` says which added tokens, where a text spells them, become their ids. "all", the
     default, is what Hugging Face does, for prompts of your own: whoever writes the text can insert
@@ -54,6 +54,7 @@ class Tokenizer(libtok.Vocab):
         _, self._pretokenizer, _, _, self._strict_utf8, *memory = arguments
         self._info = VocabInfo(**self._describe())
         self._path = None if memory else os.path.abspath(self._info.path)
+        self._file_state = file_state(self._path) if self._path else None
         shape = self._shape()
         self._template = Template(tuple(shape["before"].tolist()), tuple(shape["after"].tolist()))
         self._truncation = shape["truncation"]
@@ -84,6 +85,8 @@ class Tokenizer(libtok.Vocab):
         path = os.fspath(name_or_path)
         if path is not name_or_path:
             path = os.path.join(os.curdir, path)  # as it is, where it begins with a slash
+            if search_path is not None:
+                raise ValueError(f"search_path: {name_or_path!r} is a path, not a name to look up")
         folders = None if search_path is None else os.fspath(search_path)
         return cls(path, pretokenizer, folders, algo, strict_utf8)
 
@@ -104,15 +107,17 @@ class Tokenizer(libtok.Vocab):
 
         Takes the first of `tokenizer.json`, `vocab.json` with `merges.txt`, `vocab.txt`,
         `tekken.json`, `tokenizer.model`, through the cache of the package huggingface_hub.
-        revision: a branch, tag or commit; a folder has none. token: for a gated repository; None:
-        that of the login. local_files_only: the cache only, no network.
+        revision: a branch, tag or commit. token: for a gated repository; None: that of the login.
+        A folder takes neither, nor cache_dir. local_files_only: the cache only, no network.
         Other arguments are those of `load`, as are its errors. ImportError: huggingface_hub is not
         installed (`pip install dpdk-tokd[hub]`); FileNotFoundError: there is no such file;
         and the errors of huggingface_hub.
         """
         if os.path.isdir(name):
-            if revision is not None:
-                raise ValueError(f"revision: {os.fspath(name)} is a folder, which has no revisions")
+            given = {"revision": revision, "token": token, "cache_dir": cache_dir}
+            for argument, value in given.items():
+                if value is not None:
+                    raise ValueError(f"{argument}: {os.fspath(name)} is a folder: leave it out")
             path = os.path.join(name, "")
         else:
             path = vocabulary_of(
@@ -382,6 +387,7 @@ class Tokenizer(libtok.Vocab):
 
         given = {"messages": messages, "tools": tools, "documents": documents}
         chat.check_lists(given)
+        chat.check_variables(variables)
         if not messages:
             raise ValueError("messages: none: give at least one")
         if add_generation_prompt and continue_final_message:

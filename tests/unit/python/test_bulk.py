@@ -65,7 +65,8 @@ def json_lines(path: Path, texts: list[str]) -> str:
 def expected(tok: dpdk_tokd.Tokenizer, texts: list[str] | list[bytes]) -> list[list[int]]:
     """With the id that ends documents, behind all but empty ones."""
     end = tok.special_tokens[EOS]
-    return [[*ids, end] if ids else [] for ids in tok.encode_batch(texts).tolist()]
+    batch = tok.encode_batch(texts, tokens_in_text="not-special")
+    return [[*ids, end] if ids else [] for ids in batch.tolist()]
 
 
 def small_blocks(monkeypatch, n: int = 5000) -> None:
@@ -122,7 +123,7 @@ def test_packed_files_are_unpacked(gpt2, gpt2_file, tmp_path, texts):
     (tmp_path / "in2.jsonl.gz").write_bytes(gzip.compress(Path(plain).read_bytes()))
     bulk.encode_files(str(gpt2_file), [tmp_path / "in2.jsonl.gz"], tmp_path / "out")
     got = [ids.tolist() for ids in read_index(tmp_path / "out.bin")]
-    assert got == gpt2.encode_batch(texts).tolist()
+    assert got == gpt2.encode_batch(texts, tokens_in_text="not-special").tolist()
 
 
 def test_many_ids_are_int32(tmp_path):
@@ -272,6 +273,35 @@ def test_other_options_do_not_continue_a_run(gpt2_file, tmp_path, texts):
     bulk.encode_files(str(gpt2_file), [source], tmp_path / "out")
     with pytest.raises(bulk.BulkError, match=r"out.manifest.json: was begun with .* \(append\)"):
         bulk.encode_files(str(gpt2_file), [source], tmp_path / "out", append=EOS)
+    os.utime(source, (0, 0))  # another text, perhaps of the same size
+    with pytest.raises(bulk.BulkError, match=r"out.manifest.json: was begun with .* \(inputs\)"):
+        bulk.encode_files(str(gpt2_file), [source], tmp_path / "out")
+
+
+def test_special_tokens_stay_text_unless_asked(gpt2, gpt2_file, tmp_path):
+    """By default as with the command."""
+    text = f"a{EOS}"
+    (tmp_path / "in.txt").write_text(text)
+    for tokens in ("not-special", "all"):
+        options = {} if tokens == "not-special" else {"tokens_in_text": tokens}
+        bulk.encode_files(str(gpt2_file), [tmp_path / "in.txt"], tmp_path / tokens, **options)
+        ids = np.fromfile(tmp_path / f"{tokens}.bin", np.uint16).tolist()
+        assert ids == gpt2.encode(text, tokens_in_text=tokens).tolist()
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "says"),
+    [
+        ({"to": "csv"}, ValueError, "^to: 'csv': expected one of bin, parquet, arrow$"),
+        ({"kind": "xml"}, ValueError, "^kind: 'xml': expected one of text, json, parquet$"),
+        ({"jobs": -1}, ValueError, "^jobs: -1: expected a number from 1 to 1024$"),
+        ({"field": "text"}, bulk.BulkError, "^field 'text': is for JSON lines and Parquet"),
+    ],
+)
+def test_wrong_and_ignored_arguments_are_refused(gpt2_file, tmp_path, options, error, says):
+    (tmp_path / "in.txt").write_text("Hello")
+    with pytest.raises(error, match=says):
+        bulk.encode_files(str(gpt2_file), [tmp_path / "in.txt"], tmp_path / "out", **options)
 
 
 def test_progress_is_shown_on_a_terminal(gpt2_file, tmp_path):

@@ -136,6 +136,9 @@ def test_arguments_that_cannot_be(tok, gpt2) -> None:
         tok.apply_chat_template(SAY, add_generation_prompt=True, continue_final_message=True)
     with pytest.raises(ValueError, match="the final message has no text in 'content'"):
         tok.apply_chat_template([{"role": "user"}], continue_final_message=True)
+    for name in ("return_tensors", "truncation", "max_length", "padding", "return_dict"):
+        with pytest.raises(ValueError, match=f"^{name}: no argument here, and no variable"):
+            tok.apply_chat_template(SAY, **{name: True})
     with pytest.raises(ValueError, match='^special_in_messages: True: expected "allow" or "rej'):
         tok.apply_chat_template(SAY, special_in_messages=True)
     with pytest.raises(ValueError, match="has no chat template 'other' .it has default.: put a"):

@@ -25,6 +25,8 @@ def test_a_path_object_is_a_path(gpt2, gpt2_file: Path, folder: Path) -> None:
     for path in (gpt2_file, folder / mine, mine):
         assert dpdk_tokd.Tokenizer.load(path).checksum == gpt2.checksum
     with pytest.raises(ValueError, match=r"\./gpt2.*No such file"):
+        dpdk_tokd.Tokenizer.load(Path("gpt2"))
+    with pytest.raises(ValueError, match=r"^search_path: .*gpt2.* is a path, not a name"):
         dpdk_tokd.Tokenizer.load(Path("gpt2"), search_path=folder)
 
 
@@ -34,11 +36,12 @@ def test_folders_to_search_are_paths(gpt2, folder: Path) -> None:
         assert Path(tok.info.path).parent == folder and tok.checksum == gpt2.checksum
 
 
-def test_a_folder_has_no_revisions(tmp_path: Path) -> None:
+def test_a_folder_takes_no_arguments_of_a_repository(tmp_path: Path) -> None:
     (tmp_path / "vocab.txt").write_text("[UNK]\nhello\n")
     assert dpdk_tokd.Tokenizer.from_pretrained(tmp_path).encode("hello").tolist() == [1]
-    with pytest.raises(ValueError, match=f"revision: {tmp_path} is a folder"):
-        dpdk_tokd.Tokenizer.from_pretrained(tmp_path, revision="main")
+    for name in ("revision", "token", "cache_dir"):
+        with pytest.raises(ValueError, match=f"{name}: {tmp_path} is a folder"):
+            dpdk_tokd.Tokenizer.from_pretrained(tmp_path, **{name: "main"})
 
 
 @pytest.mark.parametrize("path", [5, None, b"gpt2", ["gpt2"]])

@@ -88,5 +88,14 @@ def test_a_stream_is_closed_at_the_end_of_with(gpt2) -> None:
     assert stream.waiting == 0
     with pytest.raises(KeyError), gpt2.stream() as stream:
         raise KeyError
-    with pytest.raises(ValueError, match="the stream is closed"):
-        stream.feed("a")
+
+    async def raises() -> None:
+        nonlocal stream
+        async with gpt2.stream() as stream:
+            raise KeyError
+
+    for _ in range(2):
+        with pytest.raises(ValueError, match="the stream is closed"):
+            stream.feed("a")
+        with pytest.raises(KeyError):
+            asyncio.run(raises())

@@ -213,6 +213,19 @@ def test_a_bad_vocabulary_is_refused_by_name(tmp_path, content):
         dpdk_tokd.Tokenizer.load(str(path))
 
 
+def test_a_model_file_may_have_ranks(gpt2, gpt2_file, tmp_path):
+    """As those of Llama 3 and Kimi-K2."""
+    (tmp_path / "tokenizer.model").symlink_to(gpt2_file)
+    own = dpdk_tokd.Tokenizer.load(tmp_path)
+    assert own == gpt2 and own.info.format == "tiktoken"
+    ranks = gpt2_file.read_text().splitlines(keepends=True)
+    (tmp_path / "tiktoken.model").write_text("".join(ranks[:1000]))
+    with pytest.raises(
+        ValueError, match=r'tiktoken.model": a \.tiktoken file does not name its pre'
+    ):
+        dpdk_tokd.Tokenizer.load(tmp_path / "tiktoken.model")
+
+
 def test_a_missing_vocabulary_is_refused_by_name(tmp_path):
     with pytest.raises(ValueError, match="nowhere"):
         dpdk_tokd.Tokenizer.load("nowhere", search_path=str(tmp_path))

@@ -132,8 +132,8 @@ struct tokd_stream {
 	uint64_t again;	 /* of these, to retransmit ids */
 	uint64_t cookie; /* the latest, not checked yet; 0: none */
 
-	struct tokd_held held[TOKD_WIRE_WINDOW];      /* by number modulo window */
 	struct tokd_stream_rec rec[TOKD_STREAM_RECS]; /* rising in first, and in pos */
+	struct tokd_held held[TOKD_WIRE_WINDOW];      /* by number modulo window */
 	union {
 		/* Its first lines are prefetched. */
 		struct tok_stream tok __rte_cache_aligned;
@@ -157,7 +157,7 @@ LIST_HEAD(tokd_stream_bucket, tokd_stream);
 struct tokd_streams {
 	/* Hashed by key, with the secret of names. */
 	struct tokd_stream_bucket *by_key;
-	/* What was looked for last, and not found: its bucket, and its name. */
+	/* What was looked for last: its bucket, and its name. */
 	struct tokd_stream_bucket *looked;
 	uint64_t looked_name;
 	uint32_t key_mask;

@@ -23,6 +23,9 @@ tokd_stream_find(
 	const unsigned __int128 sum = tokd_key_sum(&t->names, key);
 	struct tokd_stream *s, *other = NULL;
 
+	/* It may be opened: until then the line of its name has time to arrive. */
+	t->looked_name = tokd_name_of(&t->names, sum, mac);
+	__builtin_prefetch(tokd_names_bucket(&t->names, t->looked_name), 1);
 	t->looked = bucket_of_key(t, sum);
 	LIST_FOREACH(s, t->looked, keyed)
 	{
@@ -32,9 +35,6 @@ tokd_stream_find(
 			return s;
 		other = s;
 	}
-	/* It may be opened: from here to there the table has the time that it needs. */
-	t->looked_name = tokd_name_of(&t->names, sum, mac);
-	__builtin_prefetch(tokd_names_bucket(&t->names, t->looked_name), 1);
 	return other;
 }
 
@@ -169,6 +169,28 @@ tokd_stream_release(struct tokd_worker *w, struct tokd_stream *s)
 	TAILQ_INSERT_HEAD(&t->free, s, link);
 }
 
+/* What a text of one packet needs of a stream, which was last used long ago. */
+static void
+fetch(const struct tokd_stream *s)
+{
+	for (size_t at = 0; at < offsetof(struct tokd_stream, rec[1]); at += RTE_CACHE_LINE_SIZE)
+		__builtin_prefetch(RTE_PTR_ADD(s, at), 1);
+	for (size_t at = 0; at < READY_BYTES; at += RTE_CACHE_LINE_SIZE)
+		__builtin_prefetch(RTE_PTR_ADD(&s->tok, at), 1);
+}
+
+/* The stream that the next text of the burst will take: while this one is tokenized. */
+static void
+fetch_next(struct tokd_worker *w)
+{
+	const struct tokd_stream *s = TAILQ_FIRST(&w->streams->free);
+
+	if (s == NULL)
+		s = tokd_share_evictable(w);
+	if (s != NULL)
+		fetch(s);
+}
+
 struct tokd_stream *
 tokd_stream_open(struct tokd_worker *w, struct tokd_source *source,
 	const struct tokd_stream_key *key, const struct tokd_vocab *vocab, uint16_t flags,
@@ -197,9 +219,11 @@ tokd_stream_open(struct tokd_worker *w, struct tokd_source *source,
 		tokd_stream_release(w, s);
 	}
 	TAILQ_REMOVE(&t->free, s, link);
+	if (w->n_follow > 0)
+		fetch_next(w);
 
 	/* Except the large arrays, which are written before they are read. */
-	memset(s, 0, offsetof(struct tokd_stream, held));
+	memset(s, 0, offsetof(struct tokd_stream, rec));
 	s->key = *key;
 	s->flags = flags & (TOKD_F_IDS | TOKD_F_STREAM | TOKD_STREAM_MODE);
 	/* Ids of 2 bytes are copies: not where replies need none. */
@@ -260,11 +284,7 @@ tokd_stream_make_ready(struct tokd_worker *w)
 			return;
 		tokd_stream_release(w, s);
 	}
-	for (size_t at = 0; at < offsetof(struct tokd_stream, held); at += RTE_CACHE_LINE_SIZE)
-		__builtin_prefetch(RTE_PTR_ADD(s, at), 1);
-	__builtin_prefetch(&s->rec[0], 1);
-	for (size_t at = 0; at < READY_BYTES; at += RTE_CACHE_LINE_SIZE)
-		__builtin_prefetch(RTE_PTR_ADD(&s->tok, at), 1);
+	fetch(s);
 	for (size_t at = 0; at < READY_RECORD; at += RTE_CACHE_LINE_SIZE)
 		__builtin_prefetch(tokd_ring_at(&w->ring, w->ring.head + at), 1);
 }

@@ -15,23 +15,28 @@ bucket_of_key(const struct tokd_streams *t, unsigned __int128 key_sum)
 	return &t->by_key[tokd_sum_hash(key_sum) & t->key_mask];
 }
 
-struct tokd_stream *
-tokd_stream_find(
-	struct tokd_worker *w, const struct tokd_stream_key *key, const struct rte_ether_addr *mac)
+void
+tokd_stream_look_up(const struct tokd_streams *t, struct tokd_arrival *a)
 {
-	struct tokd_streams *t = w->streams;
-	const unsigned __int128 sum = tokd_key_sum(&t->names, key);
+	const unsigned __int128 sum = tokd_key_sum(&t->names, &a->key);
+
+	a->bucket = bucket_of_key(t, sum);
+	__builtin_prefetch(a->bucket, 1);
+	a->name = tokd_name_of(&t->names, sum, &a->peer.mac);
+	__builtin_prefetch(tokd_names_bucket(&t->names, a->name), 1);
+}
+
+struct tokd_stream *
+tokd_stream_find(struct tokd_worker *w, const struct tokd_arrival *a)
+{
 	struct tokd_stream *s, *other = NULL;
 
-	/* It may be opened: until then the line of its name has time to arrive. */
-	t->looked_name = tokd_name_of(&t->names, sum, mac);
-	__builtin_prefetch(tokd_names_bucket(&t->names, t->looked_name), 1);
-	t->looked = bucket_of_key(t, sum);
-	LIST_FOREACH(s, t->looked, keyed)
+	w->streams->looked = a;
+	LIST_FOREACH(s, a->bucket, keyed)
 	{
-		if (memcmp(&s->key, key, sizeof(*key)) != 0)
+		if (memcmp(&s->key, &a->key, sizeof(a->key)) != 0)
 			continue;
-		if (likely(rte_is_same_ether_addr(&s->peer.mac, mac)))
+		if (likely(rte_is_same_ether_addr(&s->peer.mac, &a->peer.mac)))
 			return s;
 		other = s;
 	}
@@ -197,8 +202,8 @@ tokd_stream_open(struct tokd_worker *w, struct tokd_source *source,
 	enum tokd_reason *why)
 {
 	struct tokd_streams *t = w->streams;
-	const uint64_t name = t->looked_name;
-	struct tokd_stream_bucket *bucket = t->looked;
+	const uint64_t name = t->looked->name;
+	struct tokd_stream_bucket *bucket = t->looked->bucket;
 	const bool scarce = tokd_streams_are_scarce(t);
 	struct tokd_stream *s = TAILQ_FIRST(&t->free);
 
@@ -245,7 +250,6 @@ tokd_stream_open(struct tokd_worker *w, struct tokd_source *source,
 		}
 	}
 
-	/* Only now has the prefetch had its time. */
 	if (unlikely(tokd_names_have(&t->names, name))) {
 		TAILQ_INSERT_HEAD(&t->free, s, link);
 		*why = TOKD_R_EXPIRED;

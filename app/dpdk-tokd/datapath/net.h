@@ -30,8 +30,10 @@ void tokd_net_icmp6(struct tokd_worker *w, struct rte_mbuf *m);
 /* `src`: source address of the IP header. */
 void tokd_net_udp(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_addr *src);
 
-/* m is the UDP payload; its first segment holds the request. */
+/* m is the UDP payload; its first segment holds the request, which waits for the next call. */
 void tokd_stream_rx(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_peer *peer);
+/* After the last frame of a burst. */
+void tokd_stream_rx_waiting(struct tokd_worker *w);
 
 /* Prepend UDP, IP and Ethernet headers to payload m, and add m to the TX batch (net_send.c). */
 void tokd_net_send(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_peer *peer);

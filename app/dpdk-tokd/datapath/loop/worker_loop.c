@@ -49,9 +49,11 @@ take_frames(struct tokd_worker *w, struct rte_mbuf **m, uint16_t n)
 		if (i + PREFETCH_AHEAD < n)
 			prefetch_headers(m[i + PREFETCH_AHEAD]);
 		bytes += rte_pktmbuf_pkt_len(m[i]);
-		w->n_follow = n - 1 - i;
+		w->n_follow = n - i; /* behind the request that waits */
 		tokd_net_ether(w, m[i]);
 	}
+	w->n_follow = 0;
+	tokd_stream_rx_waiting(w);
 	tokd_stream_feed_gathered(w);
 	w->counter[C_RX_BYTES] += bytes;
 }

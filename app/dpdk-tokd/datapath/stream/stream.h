@@ -132,8 +132,8 @@ struct tokd_stream {
 	uint64_t again;	 /* of these, to retransmit ids */
 	uint64_t cookie; /* the latest, not checked yet; 0: none */
 
-	struct tokd_held held[TOKD_WIRE_WINDOW];      /* by number modulo window */
 	struct tokd_stream_rec rec[TOKD_STREAM_RECS]; /* rising in first, and in pos */
+	struct tokd_held held[TOKD_WIRE_WINDOW];      /* by number modulo window */
 	union {
 		/* Its first lines are prefetched. */
 		struct tok_stream tok __rte_cache_aligned;
@@ -153,13 +153,26 @@ struct tokd_stream {
 
 LIST_HEAD(tokd_stream_bucket, tokd_stream);
 
+/*
+ * A request that was taken. It waits until the next one of the burst has been taken: meanwhile the
+ * memory that its look-up needs arrives.
+ */
+struct tokd_arrival {
+	struct rte_mbuf *m; /* NULL: none */
+	struct tokd_peer peer;
+	struct tokd_req req;
+	struct tokd_stream_key key;
+	struct tokd_stream_bucket *bucket; /* of the key */
+	uint64_t name;			   /* of key and MAC address */
+};
+
 /* Lists are ordered by t_active, the oldest first. */
 struct tokd_streams {
 	/* Hashed by key, with the secret of names. */
 	struct tokd_stream_bucket *by_key;
-	/* What was looked for last, and not found: its bucket, and its name. */
-	struct tokd_stream_bucket *looked;
-	uint64_t looked_name;
+	struct tokd_arrival arrival[2];	   /* the one that waits, and the one in work */
+	uint32_t waits;			   /* index of the former */
+	const struct tokd_arrival *looked; /* what was looked for last */
 	uint32_t key_mask;
 	struct tokd_names names; /* of texts that have ended */
 	uint64_t cookie_key[2];
@@ -190,9 +203,10 @@ tokd_streams_are_scarce(const struct tokd_streams *t)
 }
 
 /* stream_state.c */
-/* The stream of this MAC address; if there is none, one of another; NULL: neither. */
-struct tokd_stream *tokd_stream_find(
-	struct tokd_worker *w, const struct tokd_stream_key *key, const struct rte_ether_addr *mac);
+/* Sets `bucket` and `name`, and fetches what is there. */
+void tokd_stream_look_up(const struct tokd_streams *t, struct tokd_arrival *a);
+/* The stream of its MAC address; if there is none, one of another; NULL: neither. */
+struct tokd_stream *tokd_stream_find(struct tokd_worker *w, const struct tokd_arrival *a);
 /* The OPEN stream with this serial, or NULL. Only if the worker has a sink. */
 struct tokd_stream *tokd_stream_of_serial(const struct tokd_streams *t, uint64_t serial);
 /*

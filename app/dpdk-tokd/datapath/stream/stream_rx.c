@@ -426,12 +426,53 @@ find_vocab(const struct tokd_terms *t, uint32_t checksum)
 	return NULL;
 }
 
+static void
+work_on(struct tokd_worker *w, const struct tokd_arrival *a)
+{
+	const struct tokd_peer *peer = &a->peer;
+	const struct tokd_req *req = &a->req;
+	const struct tokd_vocab *vocab = NULL;
+	struct tokd_stream *s = tokd_stream_find(w, a);
+
+	/* Rule 12: who reads the wire neither gets the ids, nor acknowledges them, nor ends it. */
+	if (s != NULL && unlikely(!rte_is_same_ether_addr(&s->peer.mac, &peer->mac))) {
+		const bool begun = s->next > 0 || s->state != TOKD_STREAM_OPEN;
+
+		if (begun && (req->type != TOKD_DATA || req->packet != 0)) {
+			refuse(w, a->m, req, peer, C_DROP_MAC, TOKD_R_EXPIRED);
+			return;
+		}
+		s = NULL; /* nor does he keep the client from beginning its own */
+	}
+	if (s == NULL) {
+		vocab = find_vocab(w->terms, req->vocab);
+		if (unlikely(vocab == NULL)) {
+			refuse(w, a->m, req, peer, C_DROP_VOCAB, TOKD_R_VOCAB);
+			return;
+		}
+	}
+	if (req->type == TOKD_DATA)
+		data(w, s, a->m, req, peer, &a->key, vocab);
+	else
+		poll(w, s, a->m, req, peer);
+}
+
+void
+tokd_stream_rx_waiting(struct tokd_worker *w)
+{
+	struct tokd_arrival *a = &w->streams->arrival[w->streams->waits];
+
+	if (a->m == NULL)
+		return;
+	work_on(w, a);
+	a->m = NULL;
+}
+
 void
 tokd_stream_rx(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_peer *peer)
 {
-	const struct tokd_vocab *vocab = NULL;
-	struct tokd_stream_key key;
-	struct tokd_stream *s;
+	struct tokd_streams *t = w->streams;
+	struct tokd_arrival *a = &t->arrival[t->waits ^ 1];
 	struct tokd_req req;
 
 	/* Rule 1: other protocols get no reply, so that nobody can make two services loop. */
@@ -449,32 +490,16 @@ tokd_stream_rx(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_peer
 		refuse(w, m, &req, peer, C_DROP_VERSION, TOKD_R_VERSION);
 		return;
 	}
-	key = (struct tokd_stream_key){.addr = peer->addr,
-		.stream_id = req.stream_id,
-		.epoch = req.epoch,
-		.vocab = req.vocab,
-		.port = peer->port,
-		.our_port = peer->our_port};
-	s = tokd_stream_find(w, &key, &peer->mac);
-	/* Rule 12: who reads the wire neither gets the ids, nor acknowledges them, nor ends it. */
-	if (s != NULL && unlikely(!rte_is_same_ether_addr(&s->peer.mac, &peer->mac))) {
-		const bool begun = s->next > 0 || s->state != TOKD_STREAM_OPEN;
-
-		if (begun && (req.type != TOKD_DATA || req.packet != 0)) {
-			refuse(w, m, &req, peer, C_DROP_MAC, TOKD_R_EXPIRED);
-			return;
-		}
-		s = NULL; /* nor does he keep the client from beginning its own */
-	}
-	if (s == NULL) {
-		vocab = find_vocab(w->terms, req.vocab);
-		if (unlikely(vocab == NULL)) {
-			refuse(w, m, &req, peer, C_DROP_VOCAB, TOKD_R_VOCAB);
-			return;
-		}
-	}
-	if (req.type == TOKD_DATA)
-		data(w, s, m, &req, peer, &key, vocab);
-	else
-		poll(w, s, m, &req, peer);
+	*a = (struct tokd_arrival){.m = m,
+		.peer = *peer,
+		.req = req,
+		.key = {.addr = peer->addr,
+			.stream_id = req.stream_id,
+			.epoch = req.epoch,
+			.vocab = req.vocab,
+			.port = peer->port,
+			.our_port = peer->our_port}};
+	tokd_stream_look_up(t, a);
+	tokd_stream_rx_waiting(w);
+	t->waits ^= 1;
 }

@@ -15,26 +15,31 @@ bucket_of_key(const struct tokd_streams *t, unsigned __int128 key_sum)
 	return &t->by_key[tokd_sum_hash(key_sum) & t->key_mask];
 }
 
-struct tokd_stream *
-tokd_stream_find(
-	struct tokd_worker *w, const struct tokd_stream_key *key, const struct rte_ether_addr *mac)
+void
+tokd_stream_look_up(const struct tokd_streams *t, struct tokd_arrival *a)
 {
-	struct tokd_streams *t = w->streams;
-	const unsigned __int128 sum = tokd_key_sum(&t->names, key);
+	const unsigned __int128 sum = tokd_key_sum(&t->names, &a->key);
+
+	a->bucket = bucket_of_key(t, sum);
+	__builtin_prefetch(a->bucket, 1);
+	a->name = tokd_name_of(&t->names, sum, &a->peer.mac);
+	__builtin_prefetch(tokd_names_bucket(&t->names, a->name), 1);
+}
+
+struct tokd_stream *
+tokd_stream_find(struct tokd_worker *w, const struct tokd_arrival *a)
+{
 	struct tokd_stream *s, *other = NULL;
 
-	t->looked = bucket_of_key(t, sum);
-	LIST_FOREACH(s, t->looked, keyed)
+	w->streams->looked = a;
+	LIST_FOREACH(s, a->bucket, keyed)
 	{
-		if (memcmp(&s->key, key, sizeof(*key)) != 0)
+		if (memcmp(&s->key, &a->key, sizeof(a->key)) != 0)
 			continue;
-		if (likely(rte_is_same_ether_addr(&s->peer.mac, mac)))
+		if (likely(rte_is_same_ether_addr(&s->peer.mac, &a->peer.mac)))
 			return s;
 		other = s;
 	}
-	/* It may be opened: from here to there the table has the time that it needs. */
-	t->looked_name = tokd_name_of(&t->names, sum, mac);
-	__builtin_prefetch(tokd_names_bucket(&t->names, t->looked_name), 1);
 	return other;
 }
 
@@ -180,14 +185,36 @@ tokd_stream_release(struct tokd_worker *w, struct tokd_stream *s)
 	TAILQ_INSERT_HEAD(&t->free, s, link);
 }
 
+/* What a text of one packet needs of a stream, which was last used long ago. */
+static void
+fetch(const struct tokd_stream *s)
+{
+	for (size_t at = 0; at < offsetof(struct tokd_stream, rec[1]); at += RTE_CACHE_LINE_SIZE)
+		__builtin_prefetch(RTE_PTR_ADD(s, at), 1);
+	for (size_t at = 0; at < READY_BYTES; at += RTE_CACHE_LINE_SIZE)
+		__builtin_prefetch(RTE_PTR_ADD(&s->tok, at), 1);
+}
+
+/* The stream that the next text of the burst will take: while this one is tokenized. */
+static void
+fetch_next(struct tokd_worker *w)
+{
+	const struct tokd_stream *s = TAILQ_FIRST(&w->streams->free);
+
+	if (s == NULL)
+		s = tokd_share_evictable(w);
+	if (s != NULL)
+		fetch(s);
+}
+
 struct tokd_stream *
 tokd_stream_open(struct tokd_worker *w, struct tokd_source *source,
 	const struct tokd_stream_key *key, const struct tokd_vocab *vocab, uint16_t flags,
 	enum tokd_reason *why)
 {
 	struct tokd_streams *t = w->streams;
-	const uint64_t name = t->looked_name;
-	struct tokd_stream_bucket *bucket = t->looked;
+	const uint64_t name = t->looked->name;
+	struct tokd_stream_bucket *bucket = t->looked->bucket;
 	const bool scarce = tokd_streams_are_scarce(t);
 	struct tokd_stream *s = TAILQ_FIRST(&t->free);
 
@@ -208,9 +235,11 @@ tokd_stream_open(struct tokd_worker *w, struct tokd_source *source,
 		tokd_stream_release(w, s);
 	}
 	TAILQ_REMOVE(&t->free, s, link);
+	if (w->n_follow > 0)
+		fetch_next(w);
 
 	/* Except the large arrays, which are written before they are read. */
-	memset(s, 0, offsetof(struct tokd_stream, held));
+	memset(s, 0, offsetof(struct tokd_stream, rec));
 	s->key = *key;
 	s->flags = flags & (TOKD_F_IDS | TOKD_F_STREAM | TOKD_STREAM_MODE);
 	/* Ids of 2 bytes are copies: not where replies need none. */
@@ -232,7 +261,6 @@ tokd_stream_open(struct tokd_worker *w, struct tokd_source *source,
 		}
 	}
 
-	/* Only now has the prefetch had its time. */
 	if (unlikely(tokd_names_have(&t->names, name))) {
 		TAILQ_INSERT_HEAD(&t->free, s, link);
 		*why = TOKD_R_EXPIRED;
@@ -271,11 +299,7 @@ tokd_stream_make_ready(struct tokd_worker *w)
 			return;
 		tokd_stream_release(w, s);
 	}
-	for (size_t at = 0; at < offsetof(struct tokd_stream, held); at += RTE_CACHE_LINE_SIZE)
-		__builtin_prefetch(RTE_PTR_ADD(s, at), 1);
-	__builtin_prefetch(&s->rec[0], 1);
-	for (size_t at = 0; at < READY_BYTES; at += RTE_CACHE_LINE_SIZE)
-		__builtin_prefetch(RTE_PTR_ADD(&s->tok, at), 1);
+	fetch(s);
 	for (size_t at = 0; at < READY_RECORD; at += RTE_CACHE_LINE_SIZE)
 		__builtin_prefetch(tokd_ring_at(&w->ring, w->ring.head + at), 1);
 }

@@ -97,6 +97,10 @@ def test_programs_in_python_need_no_package_of_ours(installed, program):
     assert (done.stdout, done.stderr) == (f"{program} {VERSION}\n", "")
 
 
+def test_the_packages_have_the_version_of_the_programs():
+    assert (SOURCE / "debian/changelog").read_text().startswith(f"dpdk-tokd ({VERSION}) ")
+
+
 def test_units_start_what_is_installed(installed):
     for unit in UNITS:
         text = one(installed, f"{unit}.service").read_text()

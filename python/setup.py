@@ -74,6 +74,7 @@ setup(
     data_files=[
         ("lib/systemd/system", ["tokd-gateway.service"]),
         ("share/dpdk-tokd/default", ["tokd-gateway.default"]),
+        ("share/bash-completion/completions", ["tokd-gateway.bash"]),
         ("share/man/man1", ["tokd-gateway.1"]),
     ],
     ext_modules=[

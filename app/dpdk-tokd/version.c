@@ -16,15 +16,17 @@
 #endif
 
 #define DRIVER_BEGIN "librte_net_"
-#define DRIVER_END ".so"
+#define DRIVER_END ".so."
 
+/* .../pmds-23.0 has librte_net_tap.so.23.0; links of fewer numbers may be missing, or beside it. */
 static int
 is_net_driver(const struct dirent *d)
 {
-	const size_t n = strlen(d->d_name), end = strlen(DRIVER_END);
+	const char *end = strstr(d->d_name, DRIVER_END);
+	const char *abi = strrchr(RTE_EAL_PMD_PATH, '-');
 
-	return strncmp(d->d_name, DRIVER_BEGIN, strlen(DRIVER_BEGIN)) == 0 && n > end &&
-	       strcmp(d->d_name + n - end, DRIVER_END) == 0;
+	return strncmp(d->d_name, DRIVER_BEGIN, strlen(DRIVER_BEGIN)) == 0 && end != NULL &&
+	       abi != NULL && strcmp(end + strlen(DRIVER_END), abi + 1) == 0;
 }
 
 /* EAL loads all of this folder when DPDK is a shared library, and what -d names. */
@@ -42,7 +44,7 @@ print_drivers(FILE *to)
 		for (int i = 0; i < n; i++) {
 			const char *name = found[i]->d_name + begin;
 
-			fprintf(to, " %.*s", (int)(strlen(name) - strlen(DRIVER_END)), name);
+			fprintf(to, " %.*s", (int)(strstr(name, DRIVER_END) - name), name);
 		}
 		fprintf(to, "\n");
 	}

@@ -39,7 +39,7 @@ try:
 except ImportError:
     sys.exit(
         "tokd-exporter: prometheus_client is missing: tools/setup installs it, elsewhere "
-        "pip install 'dpdk-tokd[exporter]'"
+        "apt-get install python3-prometheus-client, or pip install 'dpdk-tokd[exporter]'"
     )
 
 from . import cli

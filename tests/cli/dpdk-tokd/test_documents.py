@@ -42,6 +42,7 @@ SMALL = {
     "tokd-exporter": "{repository}/tools/tokd-exporter",
     "tokd-gateway": "{repository}/build/venv/bin/tokd-gateway",
     "tokd-gpu": "{build}/app/tokd-gpu",
+    "tokd-load": "{build}/app/tokd-load",
     "tokd-tail": "{build}/app/tokd-tail",
     "tokd-top": "{repository}/tools/tokd-top",
 }

@@ -5,12 +5,14 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 SOURCE = Path(__file__).parents[3]
 UNITS = ("dpdk-tokd", "tokd-gpu", "tokd-host")
+VERSION = re.search(r"^  version: '(.*)',$", (SOURCE / "meson.build").read_text(), re.MULTILINE)[1]
 BUILD = Path(os.environ.get("TOKD_BUILD", SOURCE / "build"))
 
 
@@ -73,6 +75,30 @@ def test_units_start_beside_those_of_a_cloud_image(installed, tmp_path):
         "cloud.target": f"[Unit]\nWants={wants}\n",
     }
     verified(installed, tmp_path, others)
+
+
+def test_pages_and_completion_are_of_what_is_installed(installed):
+    """But for tokd-gateway, which pip installs whole."""
+    files = [path for path in installed.rglob("*") if path.is_file()]
+    programs = {path.name for path in files if path.parent.name in ("bin", "sbin")}
+    pages = {path.stem for path in files if path.parent.name in ("man1", "man8")}
+    completed = {path.name for path in files if path.parent.name == "completions"}
+    assert pages == programs == completed | {"tokd-host"}
+
+
+@pytest.mark.parametrize("program", ["tokd-diag", "tokd-exporter", "tokd-top"])
+def test_programs_in_python_need_no_package_of_ours(installed, program):
+    done = subprocess.run(
+        [sys.executable, "-I", one(installed, f"bin/{program}"), "--version"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == (f"{program} {VERSION}\n", "")
+
+
+def test_the_packages_have_the_version_of_the_programs():
+    assert (SOURCE / "debian/changelog").read_text().startswith(f"dpdk-tokd ({VERSION}) ")
 
 
 def test_units_start_what_is_installed(installed):
@@ -215,16 +241,14 @@ def test_systemd_rates_what_a_unit_may_do(installed, tmp_path, unit):
     assert done.returncode == 0, done.stdout
 
 
-def test_the_gateways_unit_starts_what_pip_installs(installed, tmp_path):
-    """The Python package brings the unit too, for those who install nothing else."""
+def test_the_gateways_unit_starts_what_pip_installs(tmp_path):
     venv = SOURCE / "build/venv"
     unit = venv / "lib/systemd/system/tokd-gateway.service"
     text = unit.read_text()
-    assert one(installed, unit.name).read_text() == text
     assert (venv / "share/man/man1/tokd-gateway.1").is_file()
-    default = one(installed, "tokd-gateway.default").read_text()
-    assert (venv / "share/dpdk-tokd/default/tokd-gateway.default").read_text() == default
-    has = settings(installed, "tokd-gateway")
+    assert (venv / "share/bash-completion/completions/tokd-gateway.bash").is_file()
+    assert (venv / "share/dpdk-tokd/default/tokd-gateway.default").is_file()
+    has = settings(unit.parent, "tokd-gateway")
     assert (has["Type"], has["RestartPreventExitStatus"]) == ("notify", "2")
     assert has["ExecStart"].split()[0] == "tokd-gateway"
     if shutil.which("systemd-analyze") is None:

@@ -1,0 +1,1 @@
+../doc/completion/tokd-diag.bash

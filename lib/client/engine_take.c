@@ -57,15 +57,20 @@ slot_of(struct tokd_engine *e, const struct tokd_rep *rep)
 		       : NULL;
 }
 
-/* Doubled at each refusal of the text: others wait too. */
+/*
+ * As long as BUSY says, and up to 1.05 ms more, at random: retry_ms is whole, and texts that always
+ * came behind the same others would always be refused. Without a time, doubled at each refusal.
+ */
 static uint64_t
-pause_of(const struct slot *s, const struct tokd_rep *rep)
+pause_of(const struct slot *s, const struct tokd_rep *rep, uint64_t now)
 {
-	const bool told = rep->reason == TOKD_R_BUSY && rep->retry_ms > 0;
-	const uint64_t first = told ? rep->retry_ms * NS_A_MS : BUSY_PAUSE;
+	const uint64_t told = rep->retry_ms * NS_A_MS;
+	const uint64_t random = (now ^ s->stream_id) * UINT64_C(0x9e3779b97f4a7c15);
 	const uint32_t times = s->resends < 16 ? s->resends : 16;
 
-	return first > BUSY_MOST >> times ? BUSY_MOST : first << times;
+	if (rep->reason == TOKD_R_BUSY && rep->retry_ms > 0)
+		return (told < BUSY_MOST ? told : BUSY_MOST) + (random >> 44);
+	return BUSY_PAUSE > BUSY_MOST >> times ? BUSY_MOST : BUSY_PAUSE << times;
 }
 
 /*
@@ -91,7 +96,7 @@ again(struct tokd_engine *e, struct slot *s, const struct tokd_rep *rep, uint64_
 	s->moved_at = now;
 	if (pause) {
 		s->pausing = true;
-		engine_time_set(e, s, now + pause_of(s, rep));
+		engine_time_set(e, s, now + pause_of(s, rep, now));
 	} else {
 		engine_begin(e, s);
 		engine_time_wait(e, s, now);

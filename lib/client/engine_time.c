@@ -151,9 +151,11 @@ back_off(struct tokd_engine *e, struct slot *s)
 static void
 time_out(struct tokd_engine *e, struct slot *s, uint64_t now)
 {
-	uint64_t missing = low_bits(s->next - s->ack) & ~s->sacked;
+	uint64_t missing;
 
 	e->flight -= in_flight(s);
+	s->sacked &= ~UINT64_C(1); /* it was held; it may have been dropped since */
+	missing = low_bits(s->next - s->ack) & ~s->sacked;
 	for (uint32_t i = 0; i < AGAIN_BURST && missing != 0; i++, missing &= missing - 1)
 		s->lost |= missing & -missing;
 	e->flight += in_flight(s);

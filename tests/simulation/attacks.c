@@ -54,7 +54,7 @@ static const struct limit {
 	[TRICKLE_STREAMS] = {3, 0},
 	[TRICKLE_MORE] = {3, 0},
 	[STORM] = {3, 0},
-	[GREEDY] = {5, SLOW},
+	[GREEDY] = {5, 0},
 	[GREEDY_BESIDE] = {5, SLOW},
 	[TRICKLE_READER] = {3, 0},
 	[READER_AGAIN] = {3, 0},

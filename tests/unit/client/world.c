@@ -178,6 +178,10 @@ feed(struct server *s, struct stream *st, const struct tokd_req *req, const uint
 	assert_int_equal(!!(req->flags & TOKD_F_FIRST), req->packet == 0);
 	if (req->packet >= st->ack && req->packet - st->ack + 1 > s->most_ahead)
 		s->most_ahead = req->packet - st->ack + 1;
+	if (s->drops_held > 0 && req->packet == st->ack && st->has[st->ack + 1]) {
+		s->drops_held--;
+		memset(&st->has[st->ack + 1], 0, TOKD_WIRE_WINDOW - 1);
+	}
 	memcpy(st->text + req->offset, text, req->length);
 	st->has[req->packet] = 1;
 	if (req->flags & TOKD_F_LAST) {

@@ -37,6 +37,7 @@ struct server {
 	uint32_t validates;
 	bool spoil_crc;
 	uint32_t polls, last_acks;
+	uint32_t drops_held; /* so often, when a missing packet comes, it drops those behind */
 };
 
 struct datagram {

@@ -9,16 +9,12 @@
 #include "sim.h"
 #include "telemetry/histogram.h"
 
-#define RUN (200 * MS) /* requests come for so long */
-#define MOST 100000    /* requests */
+#define RUN (250 * MS)	/* requests come for so long */
+#define FIRST (50 * MS) /* not counted: all sources are new */
+#define MOST 100000	/* requests */
 #define CLOSED_CLIENTS 4
 #define OF_PEAK 0.95 /* goodput at twice the capacity */
 #define TIMES 3	     /* p99 there, of that at 0.8 times the capacity */
-
-/* Limits that are not kept. */
-enum { GOODPUT = 1, SLOW = 2 };
-/* One text of each source is more than three times the p99 there. */
-#define MISSES SLOW
 
 struct outcome {
 	double offered, goodput; /* a second */
@@ -53,6 +49,8 @@ run(uint32_t clients, uint64_t pause)
 	for (uint32_t i = 0; i < w->check.n_asks; i++) {
 		const struct ask *k = &w->check.ask[i];
 
+		if (k->begun < plan.begin + FIRST)
+			continue;
 		o.n++;
 		o.refused += k->r.status == TOKD_E_REFUSED;
 		if (k->r.status != TOKD_OK)
@@ -61,8 +59,8 @@ run(uint32_t clients, uint64_t pause)
 		good += k->ended <= end;
 	}
 	o.not_sent = w->not_sent;
-	o.offered = (double)(o.n + o.not_sent) * 1e9 / RUN;
-	o.goodput = (double)good * 1e9 / RUN;
+	o.offered = (double)(o.n + o.not_sent) * 1e9 / (RUN - FIRST);
+	o.goodput = (double)good * 1e9 / (RUN - FIRST);
 	qsort(w->check.took, o.ok, sizeof(*w->check.took), compare);
 	o.p50 = o.ok > 0 ? w->check.took[o.ok / 2] : 0;
 	o.p99 = o.ok > 0 ? w->check.took[o.ok * 99 / 100] : 0;
@@ -90,7 +88,7 @@ overload_run(void)
 	const double capacity = run(CLOSED_CLIENTS, 0).goodput;
 	struct outcome o[RTE_DIM(load)];
 	double peak = 0;
-	uint32_t misses = 0;
+	bool slow, lost;
 
 	printf("capacity: %.0f requests/s\n\n"
 	       "| load | offered/s | ids/s | ids | refused | unanswered | not sent | p50, ms "
@@ -101,11 +99,11 @@ overload_run(void)
 		print_row(load[i], &o[i]);
 		peak = RTE_MAX(peak, o[i].goodput);
 	}
-	misses |= o[2].goodput < OF_PEAK * peak ? GOODPUT : 0;
-	misses |= o[2].p99 > TIMES * o[0].p99 ? SLOW : 0;
+	lost = o[2].goodput < OF_PEAK * peak;
+	slow = o[2].p99 > TIMES * o[0].p99;
 	printf("\nat twice the capacity: goodput %.0f%% of the peak, p99 %.1f times that at 0.8\n",
 		100 * o[2].goodput / peak, (double)o[2].p99 / (double)o[0].p99);
-	if (misses != MISSES)
-		printf("FAILED: limits not kept: %#x, expected %#x\n", misses, MISSES);
-	return misses != MISSES;
+	if (lost || slow)
+		printf("FAILED: the limit of %s is not kept\n", lost ? "goodput" : "p99");
+	return lost || slow;
 }

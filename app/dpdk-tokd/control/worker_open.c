@@ -23,7 +23,7 @@
  */
 #define FEED_US 250
 /* A new text waits for no longer, or its source is told to come again. */
-#define DELAY_US 250
+#define DELAY_US 200
 
 /* An mbuf must hold a whole reply and its headers. */
 #define REPLY_ROOM (RTE_PKTMBUF_HEADROOM + sizeof(struct tokd_rep) + TOKD_WIRE_PAYLOAD)

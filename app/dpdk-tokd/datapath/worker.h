@@ -97,6 +97,7 @@ struct tokd_worker {
 	/* across bursts */
 	struct tokd_drr drr;	   /* whose text is fed next */
 	uint32_t n_held, held_max; /* mbufs of early packets, of all streams; limit */
+	uint64_t refused[256];	   /* names of texts, by hash: packets behind packet 0 begin none */
 	uint32_t turns;		   /* since housekeeping */
 	uint32_t turn_kind;	   /* counter for the cycles of this turn */
 	uint64_t t_housekeeping;

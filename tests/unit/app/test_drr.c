@@ -11,8 +11,8 @@ static void
 begin_shared(void)
 {
 	tokd_drr_init(&drr);
-	drr.t_other = 100;
-	tokd_drr_turn(&drr, TICKS, 101, 10);
+	drr.n_last = 3;
+	tokd_drr_turn(&drr, TICKS, 101, UINT64_MAX);
 	assert_true(drr.shared);
 }
 
@@ -23,7 +23,7 @@ serve(uint64_t ticks)
 	struct tokd_flow *f = tokd_drr_next(&drr);
 
 	if (f != NULL)
-		tokd_drr_charge(&drr, f, ticks, 101);
+		tokd_drr_charge(&drr, f, ticks);
 	return f;
 }
 
@@ -39,7 +39,7 @@ TEST(drr_sources_get_the_same_time_whatever_a_piece_costs)
 	for (uint32_t n = 0; n < 100000; n++) {
 		const uint64_t i = (uint64_t)(tokd_drr_next(&drr) - flow);
 
-		tokd_drr_charge(&drr, &flow[i], cost[i], 101);
+		tokd_drr_charge(&drr, &flow[i], cost[i]);
 		took[i] += cost[i];
 	}
 	for (uint32_t i = 0; i < RTE_DIM(cost); i++) {
@@ -48,7 +48,7 @@ TEST(drr_sources_get_the_same_time_whatever_a_piece_costs)
 		tokd_drr_leave(&drr, &flow[i]);
 	}
 	assert_true(least > 100000);
-	assert_in_range(most - least, 0, TOKD_DRR_KEPT * 1000 + 2 * 5000);
+	assert_in_range(most - least, 0, 4 * 1000 + 2 * 5000);
 	assert_null(tokd_drr_next(&drr));
 }
 
@@ -59,37 +59,52 @@ TEST(drr_a_source_that_is_alone_gets_all_the_time)
 	tokd_drr_init(&drr);
 	tokd_drr_turn(&drr, TICKS, 1000000, 10);
 	assert_int_equal(drr.slice, TICKS);
-	tokd_drr_refresh(&drr, &flow);
-	tokd_drr_charge(&drr, &flow, 100 * TICKS, 1000000);
-	assert_false(tokd_drr_may_take(&drr, &flow));
+	tokd_drr_charge(&drr, &flow, 100 * TICKS);
+	assert_true(tokd_drr_may_take(&drr, &flow));
 	tokd_drr_wait(&drr, &flow);
 	for (uint32_t i = 0; i < 100; i++)
 		assert_ptr_equal(serve(TICKS), &flow);
 }
 
-TEST(drr_who_took_little_is_served_before_who_took_much)
+TEST(drr_who_takes_less_than_half_of_its_share_is_served_first)
 {
-	struct tokd_flow heavy[4] = {0}, light = {0};
+	struct tokd_flow heavy[2] = {0}, light = {0};
 
 	begin_shared();
-	for (uint32_t i = 0; i < RTE_DIM(heavy); i++) {
+	for (uint32_t i = 0; i < RTE_DIM(heavy); i++)
+		tokd_drr_charge(&drr, &heavy[i], 2000); /* a new source has a quantum */
+	for (uint32_t i = 0; i < RTE_DIM(heavy); i++)
 		tokd_drr_wait(&drr, &heavy[i]);
-		assert_ptr_equal(serve(10000), &heavy[i]);
-	}
-	assert_ptr_equal(tokd_drr_next(&drr), &heavy[3]);
 	assert_true(tokd_drr_may_take(&drr, &light)); /* at once: it does not wait */
-	tokd_drr_charge(&drr, &light, 100, 101);
+	tokd_drr_charge(&drr, &light, 100);
 	tokd_drr_wait(&drr, &light);
-	assert_ptr_equal(
-		serve(2000), &heavy[3]); /* the four were light: more than half was theirs */
 	assert_ptr_equal(serve(100), &light);
-	assert_ptr_equal(serve(10000), &light);
-	assert_ptr_not_equal(serve(1), &light); /* now it has taken much, too */
+	assert_ptr_equal(serve(1000), &light);
+	assert_ptr_not_equal(serve(1), &light); /* now it is heavy, too */
 	tokd_drr_leave(&drr, &light);
+	tokd_drr_turn(&drr, TICKS, 101 + drr.fill / 2, UINT64_MAX);
 	assert_false(tokd_drr_may_take(&drr, &light));
-	drr.round += 1000; /* and has been quiet for long */
+	assert_in_range(light.saved, TICKS / 2 - 1, TICKS / 2);
+	tokd_drr_turn(&drr, TICKS, 101 + 2 * drr.fill, UINT64_MAX);
 	assert_true(tokd_drr_may_take(&drr, &light));
-	assert_int_equal(light.credit, TOKD_DRR_KEPT * drr.quantum);
+	assert_int_equal(light.saved, TICKS);
+}
+
+TEST(drr_light_sources_leave_heavy_ones_half_of_the_time)
+{
+	struct tokd_flow heavy = {0}, light[100] = {0};
+	uint32_t n_heavy = 0;
+
+	begin_shared();
+	tokd_drr_charge(&drr, &heavy, 2000);
+	tokd_drr_wait(&drr, &heavy);
+	for (uint32_t i = 0; i < RTE_DIM(light); i++) {
+		light[i] = (struct tokd_flow){.saved = TICKS / 2, .t_saved = 101};
+		tokd_drr_wait(&drr, &light[i]);
+	}
+	for (uint32_t i = 0; i < 20; i++)
+		n_heavy += serve(900) == &heavy;
+	assert_in_range(n_heavy, 8, 12);
 }
 
 TEST(drr_a_pause_of_the_machine_is_not_owed_for_long)
@@ -99,15 +114,26 @@ TEST(drr_a_pause_of_the_machine_is_not_owed_for_long)
 	begin_shared();
 	for (uint32_t i = 0; i < RTE_DIM(flow); i++) {
 		tokd_drr_wait(&drr, &flow[i]);
-		tokd_drr_charge(&drr, &flow[i], UINT64_C(1) << 40, 101);
-		assert_int_equal(flow[i].credit, -(int64_t)TOKD_DRR_FORGIVEN * drr.quantum);
+		tokd_drr_charge(&drr, &flow[i], UINT64_C(1) << 40);
+		assert_int_equal(flow[i].credit, (1 - TOKD_DRR_OWED) * drr.quantum);
 	}
-	tokd_drr_leave(&drr, &flow[0]);
-	tokd_drr_leave(&drr, &flow[1]);
-	drr.round += TOKD_DRR_FORGIVEN;
-	assert_false(tokd_drr_may_take(&drr, &flow[0]));
-	drr.round++;
-	assert_true(tokd_drr_may_take(&drr, &flow[0]));
+}
+
+TEST(drr_retry_times_of_a_source_follow_each_other)
+{
+	struct tokd_flow f = {.ticks = 500};
+
+	begin_shared();
+	drr.ticks = 10;
+	tokd_drr_charge(&drr, &f, 2000);
+	tokd_drr_wait(&drr, &f);
+	tokd_drr_hold(&drr, &f, 3);
+	assert_int_equal(tokd_drr_delay(&drr, &f), (3 + 4 * 3) * 10);
+	assert_int_equal(tokd_drr_retry(&drr, &f, 2000), 150);
+	assert_int_equal(tokd_drr_retry(&drr, &f, 2000), 150 + 500 * 3 / 2);
+	assert_int_equal(tokd_drr_retry(&drr, &f, 2000), 150 + 2 * 500 * 3 / 2);
+	for (uint32_t i = 0; i < 10; i++)
+		assert_in_range(tokd_drr_retry(&drr, &f, 2000), 0, 2000);
 }
 
 /* ---- the worker ---- */
@@ -118,9 +144,9 @@ static uint8_t text[40 * 1400];
 static void
 share(void)
 {
-	fx->w.drr.t_other = rte_rdtsc();
+	fx->w.drr.n_last = 1 << 30; /* and more, so that an allowance hardly fills */
+	fx->w.drr.t_period = rte_rdtsc();
 	fx->w.tsc_hz = UINT64_MAX / 2; /* and this is not forgotten */
-	fx->w.drr.shared = true;
 }
 
 static void

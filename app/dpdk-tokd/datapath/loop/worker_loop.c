@@ -19,6 +19,9 @@
 /* Frames to prefetch ahead, two cache lines each: all headers with the request are 106 bytes. */
 #define PREFETCH_AHEAD 3
 
+/* In a second: who was at work in one or the one before shares the next turn. */
+#define PERIODS 8
+
 /* Bursts received between two slices, at most. */
 #define BURSTS_MOST 32
 
@@ -62,7 +65,7 @@ static void
 begin(struct tokd_worker *w)
 {
 	w->fed_ticks = 0;
-	tokd_drr_turn(&w->drr, w->feed_ticks, w->t_burst, w->tsc_hz);
+	tokd_drr_turn(&w->drr, w->feed_ticks, w->t_burst, w->tsc_hz / PERIODS);
 }
 
 static void

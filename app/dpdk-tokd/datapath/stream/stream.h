@@ -295,7 +295,7 @@ static inline void
 tokd_held_free(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *m)
 {
 	w->n_held -= m->nb_segs;
-	s->source->flow.held -= m->nb_segs;
+	tokd_drr_hold(&w->drr, &s->source->flow, -m->nb_segs);
 	rte_pktmbuf_free(m);
 }
 

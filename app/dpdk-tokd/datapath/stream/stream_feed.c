@@ -221,7 +221,7 @@ feed_as(struct tokd_worker *w, struct tokd_stream *s, enum tokd_rec_kind kind, c
 	t = rte_rdtsc() - t;
 	s->tok_ticks += t;
 	w->fed_ticks += t;
-	tokd_drr_charge(&w->drr, &s->source->flow, t, w->t_burst);
+	tokd_drr_charge(&w->drr, &s->source->flow, t);
 	if (unlikely(res.status != TOK_OK)) {
 		s->error = (uint8_t)res.error;
 		return feed_failed(w, s, reason_of(res.error));
@@ -428,7 +428,9 @@ serve(struct tokd_worker *w, struct tokd_flow *f)
 	if (TAILQ_EMPTY(&f->queue))
 		tokd_drr_leave(&w->drr, f);
 	if (s->next > next)
-		tokd_drr_took(&w->drr, f, (w->fed_ticks - ticks) / (s->next - next));
+		tokd_drr_took(&w->drr, (w->fed_ticks - ticks) / (s->next - next));
+	if (s->state == TOKD_STREAM_DONE)
+		f->ticks = tokd_drr_average(f->ticks, s->tok_ticks);
 	tokd_stream_touch(w, s);
 	s->due = true;
 	if (s->text_end != text_end)

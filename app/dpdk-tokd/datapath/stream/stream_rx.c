@@ -125,7 +125,7 @@ hold(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *m, uint32_t 
 	s->held[packet % TOKD_WIRE_WINDOW] = (struct tokd_held){.m = m, .t_rx = w->t_burst};
 	s->held_bits |= UINT64_C(1) << (packet - s->next);
 	w->n_held += m->nb_segs;
-	s->source->flow.held += m->nb_segs;
+	tokd_drr_hold(&w->drr, &s->source->flow, m->nb_segs);
 	return true;
 }
 
@@ -265,7 +265,9 @@ static bool
 turn_away(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
 	const struct tokd_peer *peer, struct tokd_flow *f)
 {
-	const bool again = req->packet > 0 && f->t_retry != 0 && f->refused == req->stream_id;
+	const uint64_t name = tokd_mix(req->stream_id ^ (uintptr_t)f);
+	uint64_t *refused = &w->refused[name % RTE_DIM(w->refused)];
+	const bool again = req->packet > 0 && f->t_retry > w->t_burst && *refused == name;
 	uint64_t ticks;
 
 	if (unlikely(again)) {
@@ -274,8 +276,8 @@ turn_away(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
 	}
 	if (likely(!too_much_waits(w, f)))
 		return false;
-	ticks = tokd_drr_retry(&w->drr, f, w->t_burst, w->tsc_hz);
-	f->refused = req->stream_id;
+	ticks = tokd_drr_retry(&w->drr, f, w->tsc_hz);
+	*refused = name;
 	w->counter[C_DROP_BACKLOG]++;
 	tokd_reply_busy(w, m, req, peer, (uint32_t)(ticks * 1000 / w->tsc_hz) + 1);
 	return true;

@@ -23,7 +23,7 @@ static void
 wipe_ring(struct tokd_worker *w, uint64_t now)
 {
 	struct tokd_ring *r = &w->ring;
-	const uint64_t old = tokd_ring_old(r, now - RECORD_AGE_S * w->tsc_hz);
+	const uint64_t old = tokd_ring_old(r, now - RTE_MIN(now, RECORD_AGE_S * w->tsc_hz));
 
 	tokd_ring_wipe(r, tokd_spill_owed(w, old));
 }

@@ -18,7 +18,7 @@
 
 #define THREADS_MAX 1024
 #define WAIT_NS 1000000 /* between looks, */
-#define WAITS_MOST 1000 /* of which so many: 1 s */
+#define WAITS_MOST 1000 /* at most so many waits: 1 s */
 
 enum { PENDING = 1 }; /* else 0 or -errno, of the function */
 

@@ -18,7 +18,8 @@ from bench.appliance import READY_S, DpdkTokd
 _started = count(1)
 
 
-def _run_time_folder(prefix: str) -> Path:
+def run_time_folder(prefix: str) -> Path:
+    """Where EAL has the files of a --file-prefix."""
     return Path("/var/run" if os.geteuid() == 0 else os.environ["XDG_RUNTIME_DIR"], "dpdk", prefix)
 
 
@@ -59,7 +60,7 @@ class Appliance(DpdkTokd):
 
     def __exit__(self, *_: object) -> None:
         self.stop()
-        shutil.rmtree(_run_time_folder(self.prefix), ignore_errors=True)
+        shutil.rmtree(run_time_folder(self.prefix), ignore_errors=True)
 
     def wait_for(self, text: str, timeout_s: float = READY_S) -> str:
         return super().wait_for(text, timeout_s)
@@ -81,7 +82,7 @@ class Appliance(DpdkTokd):
         """The answer to one command, as dpdk-telemetry.py would show it."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
             s.settimeout(5)
-            s.connect(str(_run_time_folder(self.prefix) / "dpdk_telemetry.v2"))
+            s.connect(str(run_time_folder(self.prefix) / "dpdk_telemetry.v2"))
             s.recv(1 << 14)  # its greeting
             s.send(command.encode())
             return json.loads(s.recv(1 << 20))[command.split(",")[0]]

@@ -42,7 +42,7 @@ ROOTS = {
         (
             "linux-image-amd64", "busybox-static", "systemd-sysv", "python3", "grub2-common", "grub-pc-bin",
             "base-files", "base-passwd", "bash", "coreutils", "dash", "debianutils", "findutils", "grep",
-            "mawk", "mount", "sed", "util-linux",
+            "kmod", "libstdc++6", "mawk", "mount", "sed", "util-linux",
         ),
         arch="amd64",
     ),

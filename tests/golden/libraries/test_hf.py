@@ -448,6 +448,6 @@ def test_what_differs(row):
 
 def test_the_table_of_what_differs_is_whole():
     page = (REPOSITORY / "doc/user/python.md").read_text()
-    table = page.partition("What differs from `tokenizers`")[2].partition("\n\n| ")[2]
+    table = page.partition("The differences from `tokenizers`")[2].partition("\n\n| ")[2]
     rows = table.partition("\n\n")[0].splitlines()[2:]
     assert [row.split(" | ")[0].removeprefix("| ") for row in rows] == list(DIFFERS)

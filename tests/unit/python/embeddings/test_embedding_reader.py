@@ -26,6 +26,7 @@ from dpdk_tokd import (
 from dpdk_tokd.embeddings import attach as embedding_attach
 from dpdk_tokd.embeddings import layout
 from dpdk_tokd.embeddings import reader as embedding_reader
+from dpdk_tokd.embeddings.cuda import LEGACY_STREAM
 from dpdk_tokd.embeddings.table import random_table
 from gpu_agent import AGENT, Agent, Poster
 
@@ -121,16 +122,16 @@ def test_views_are_the_outputs_and_cannot_be_written(agent: Agent) -> None:
 
 
 class HostAsGpu:
-    """In place of CudaOutputs, which needs a GPU: the same memory, and says when it was waited."""
+    """In place of CudaOutputs, which needs a GPU: the same memory, and says what was waited for."""
 
     device = 3
 
     def __init__(self, reader: EmbeddingReader) -> None:
         self.address = reader._memory_address
-        self.waited = 0
+        self.waited: list[set[int]] = []
 
-    def synchronize(self) -> None:
-        self.waited += 1
+    def wait(self, streams: set[int]) -> None:
+        self.waited.append(streams)
 
     def close(self) -> None:
         pass
@@ -146,12 +147,36 @@ def test_cuda_array_interface_holds_the_rows_until_released(agent: Agent) -> Non
         assert interface["shape"] == (2, 64) and interface["data"] == (first._address(), True)
         next(reader).release()
         poster.wait()
-        assert poster.released(1, 100) == 0 and gpu.waited == 0  # a kernel may read it
+        assert poster.released(1, 100) == 0 and gpu.waited == []  # a kernel may read it
         first.release()
-        assert gpu.waited == 1
+        assert gpu.waited == [{LEGACY_STREAM}]
         assert poster.released(2, 5000) == 2
         with pytest.raises(RingError, match="released"):
             _ = first.__cuda_array_interface__
+
+
+def test_release_waits_for_the_streams_that_took_the_rows(agent: Agent) -> None:
+    with reader_of(agent) as reader, Poster(agent) as poster:
+        for request in range(4):
+            poster.post(request, [1, 2])
+        poster.wait()
+        reader._cuda = gpu = HostAsGpu(reader)  # type: ignore[assignment]
+        next(reader).release()
+        assert gpu.waited == [set()]  # nobody took them
+        e = next(reader)
+        capsule = e.__dlpack__(stream=0x5000)
+        e.release()
+        assert gpu.waited == [set()]
+        del capsule
+        assert gpu.waited == [set(), {0x5000}]
+        e = next(reader).hold()
+        e.release(stream=7)
+        assert gpu.waited[2:] == [{7}]
+        e = next(reader).hold()
+        capsule = e.__dlpack__()  # of a library that names no stream
+        del capsule
+        e.release()
+        assert gpu.waited[3:] == [{LEGACY_STREAM}]
 
 
 @pytest.mark.parametrize(
@@ -369,8 +394,8 @@ def test_a_subscriber_that_keeps_outputs_full_is_dropped_and_told(tmp_path: Path
             held = next(reader)  # and never let go of
             for i in range(100):  # each 256 KiB of outputs
                 poster.post(i + 1, [1] * 1000)
-                while good.poll() is not None:
-                    pass
+                while (one := good.poll()) is not None:
+                    one.release()  # or it would keep the last while the outputs are full
             with pytest.raises(RingDropped, match="for more than 1000 ms"):
                 for _ in range(1000):
                     e = reader.poll()

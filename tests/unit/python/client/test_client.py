@@ -95,6 +95,34 @@ def test_text_of_ids_needs_an_appliance_that_decodes(appliance: Appliance, clien
     assert e.value.reason is Reason.ID
 
 
+@pytest.mark.parametrize("speaks", [2, 7])
+def test_an_appliance_of_another_version_is_named(
+    appliance: Appliance, client: Client, speaks: int
+) -> None:
+    appliance.reply = lambda q, text: appliance.done(
+        q, b"", flags=wire.F_FAIL, reason=Reason.VERSION, text_end=speaks
+    )
+    says = rf"speaks version {speaks} of the protocol, this client 1: upgrade the client"
+    with pytest.raises(TokdError, match=says) as e:
+        client.tokenize("text")
+    assert e.value.reason is Reason.VERSION
+    assert appliance.data == 1  # it is not asked twice
+
+
+def test_packets_and_replies_fit_the_path(appliance: Appliance) -> None:
+    seen: list[wire.Req] = []
+    appliance.reply = lambda q, text: seen.append(q) or appliance.done(q, text)
+    for mtu in (0, 600, 1420):
+        with Client("127.0.0.1", appliance.port, mtu=mtu) as client:
+            client.tokenize("x" * 200)
+    by_itself, *told = (q.ids_end for q in seen)
+    assert by_itself > 1440  # Linux' loopback takes longer packets than there are
+    assert told == [600 - 28, 1420 - 28]
+    for wrong in (-1, 575, 65536):
+        with pytest.raises(ValueError, match="mtu ?= ?"):
+            Client("127.0.0.1", mtu=wrong)
+
+
 def test_text_of_ids_as_it_comes(appliance: Appliance) -> None:
     def reply(req: wire.Req, ids: bytes) -> list[bytes]:
         (whole,) = appliance.decoded(req, ids)

@@ -256,7 +256,7 @@ def test_metrics_are_those_of_the_requests(app: App) -> None:
 
 
 def test_metrics_are_those_of_the_document(app: App) -> None:
-    page = (Path(__file__).parents[3] / "doc/user/gateway.md").read_text()
+    page = (Path(__file__).parents[4] / "doc/user/gateway.md").read_text()
     families = text_string_to_metric_families(ask(app, "/metrics").body.decode())
     ours = {one.name for one in families if one.name.startswith("tokd_")}
     assert ours == set(re.findall(r"^\| `(tokd_gateway_\w+?)(?:_total)?[`{]", page, re.MULTILINE))

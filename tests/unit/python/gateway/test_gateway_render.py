@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rendering and derendering in tokd-gateway, beyond what tests/golden/test_vllm_render.py compares
-with vLLM's own answers."""
+"""Rendering and derendering in tokd-gateway, beyond what tests/golden/serving/test_vllm_render.py
+compares with vLLM's own answers."""
 
 from __future__ import annotations
 

@@ -60,6 +60,24 @@ class Runtime:
         self.done.append(("synchronize", self.current))
         return 0
 
+    def cudaEventCreateWithFlags(self, to: Any, flags: int) -> int:
+        to._obj.value = 0x77
+        self.done.append(("create", self.current))
+        return 0
+
+    def cudaEventRecord(self, event: Any, stream: Any) -> int:
+        assert event.value == 0x77
+        self.done.append((f"record on {stream.value}", self.current))
+        return 0
+
+    def cudaEventSynchronize(self, event: Any) -> int:
+        self.done.append(("wait", self.current))
+        return 0
+
+    def cudaEventDestroy(self, event: Any) -> int:
+        self.done.append(("destroy", self.current))
+        return 0
+
     def cudaIpcCloseMemHandle(self, address: ctypes.c_void_p) -> int:
         self.done.append(("close", self.current))
         return 0
@@ -101,7 +119,7 @@ def test_any_thread_waits_for_the_right_gpu_and_keeps_its_own(
 
     def other() -> None:
         runtime.cudaSetDevice(1)
-        outputs.synchronize()
+        outputs.wait([5])
         outputs.close()
         outputs.close()
         kept.append(runtime.current)
@@ -109,15 +127,28 @@ def test_any_thread_waits_for_the_right_gpu_and_keeps_its_own(
     thread = threading.Thread(target=other)
     thread.start()
     thread.join()
-    outputs.synchronize()
+    outputs.wait([])
     kept.append(runtime.current)
-    assert runtime.done == [("open", 2), ("synchronize", 2), ("close", 2), ("synchronize", 2)]
+    done = ["open", "create", "record on 5", "wait", "destroy", "close"]
+    assert runtime.done == [(what, 2) for what in done]
     assert kept == [0, 1, 0]
+
+
+def test_streams_are_waited_for_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    runtime, outputs = opened(monkeypatch, GPUS, GPUS[0])
+    outputs.wait([])
+    assert runtime.done == [("open", 0)]
+    outputs.wait([embedding_cuda.LEGACY_STREAM])
+    outputs.wait([0x5000])
+    done = ["create", "record on 1", "wait", "record on 20480", "wait"]
+    assert runtime.done[1:] == [(what, 0) for what in done]
+    outputs.wait([embedding_cuda.PER_THREAD_STREAM])  # of whichever thread
+    assert runtime.done[-1] == ("synchronize", 0)
 
 
 def test_the_current_device_is_what_it_was_after_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     runtime, outputs = opened(monkeypatch, GPUS, GPUS[2])
-    monkeypatch.setattr(runtime, "cudaDeviceSynchronize", lambda: 700)
-    with pytest.raises(RingError, match="cudaDeviceSynchronize: error 700"):
-        outputs.synchronize()
+    monkeypatch.setattr(runtime, "cudaEventSynchronize", lambda event: 700)
+    with pytest.raises(RingError, match="cudaEventSynchronize: error 700"):
+        outputs.wait([1])
     assert runtime.current == 0

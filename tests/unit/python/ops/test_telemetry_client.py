@@ -148,7 +148,7 @@ def test_who_is_not_there_is_told_with_who_is(tmp_path: Path) -> None:
         Telemetry("p", folder=tmp_path)
     with server(tmp_path, lambda _: b""):
         assert file_prefixes(tmp_path) == ["p"]
-        with pytest.raises(TelemetryError, match="is dpdk-tokd running.*: p$"):
+        with pytest.raises(TelemetryError, match="is dpdk-tokd running.*: p; for "):
             Telemetry("q", folder=tmp_path)
     with pytest.raises(TelemetryError, match="no process listens"):
         Telemetry("p", folder=tmp_path)

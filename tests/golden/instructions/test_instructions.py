@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Encoding takes no more instructions than instructions/counts.json says, 3% allowed for libc and
-for what the kernel lays out otherwise. No clock: a machine's neighbours change nothing.
+"""Encoding takes no more instructions than counts.json says, 3% allowed for libc and for what the
+kernel lays out otherwise. No clock: a machine's neighbours change nothing.
 
 Another compiler gives other counts, so that with one the test is skipped. Where a change is meant,
 or there are fewer: build/venv/bin/python tests/golden/instructions/counted.py
@@ -10,14 +10,11 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 import warnings
 from pathlib import Path
 
-import pytest
-
-sys.path.insert(0, str(Path(__file__).parent / "instructions"))
 import counted
+import pytest
 
 TOLERANCE = 0.03
 RECORD = "build/venv/bin/python tests/golden/instructions/counted.py"

@@ -121,6 +121,8 @@ grant(void *owner, uint64_t id, const struct tokg_hello *hello, struct tokg_welc
 	w->ring_epoch = a->ring_epoch;
 	w->order = a->device->order;
 	w->instance = a->instance;
+	w->text_vocab = a->text_vocab;
+	w->text_flags = a->text_flags;
 	w->geometry = a->device->geometry;
 	if (hello->transport != TOKG_VERBS) {
 		*fd = fd_for(a->device, hello->transport);
@@ -419,10 +421,11 @@ summary(const struct tokg_agent *a)
 		twins += a->producers.producer[i].postings.twins;
 	tokg_log("embedded: %" PRIu64 " entries, %" PRIu64 " rows; slots ok %" PRIu64
 		 ", badsum %" PRIu64 ", stale %" PRIu64 ", badhdr %" PRIu64 ", badid %" PRIu64
-		 ", badpos %" PRIu64 "; %" PRIu64 " notices of texts that were shed",
+		 ", badpos %" PRIu64 ", cpu %" PRIu64 "; %" PRIu64
+		 " notices of texts that were shed",
 		c->entries, c->rows, c->status[TOKG_OK], c->status[TOKG_BADSUM],
 		c->status[TOKG_STALE], c->status[TOKG_BADHDR], c->status[TOKG_BADID],
-		c->status[TOKG_BADPOS], c->status[TOKG_SHED]);
+		c->status[TOKG_BADPOS], c->status[TOKG_CPU], c->status[TOKG_SHED]);
 	tokg_log("producers: %" PRIu64 " granted, %" PRIu64 " resumed, %" PRIu64
 		 " ended; consumer: %" PRIu64 " restarts, %" PRIu64 " twins dropped, %" PRIu64
 		 " holes, %" PRIu64 " impossible, %" PRIu64 " overruns",
@@ -433,7 +436,7 @@ summary(const struct tokg_agent *a)
 		h->attached, h->detached, h->refused, h->dropped);
 }
 
-void
+bool
 tokg_agent_close(struct tokg_agent *a)
 {
 	if (a->consumer.device != NULL)
@@ -451,5 +454,5 @@ tokg_agent_close(struct tokg_agent *a)
 		close(a->signals);
 	if (a->epoll >= 0)
 		close(a->epoll);
-	a->device->ops->close(a->device);
+	return a->device->ops->close(a->device);
 }

@@ -28,6 +28,7 @@ struct tokg_agent {
 	struct tokg_device *device;
 	uint64_t instance;
 	uint32_t ring_epoch;
+	uint32_t text_vocab, text_flags; /* for the welcome; the caller sets them before it runs */
 	struct tokg_producers producers;
 	struct tokg_delivery delivery;
 	struct tokg_subscribers subscribers;
@@ -43,4 +44,5 @@ bool tokg_agent_open(struct tokg_agent *a, const struct tokg_options *o, struct 
 	uint64_t instance, uint32_t ring_epoch, struct tokg_error *err);
 /* Runs until a signal (true) or a fatal error (false and `err`). */
 bool tokg_agent_run(struct tokg_agent *a, struct tokg_error *err);
-void tokg_agent_close(struct tokg_agent *a);
+/* False: the consumer does not end: leave by _exit (device.h). */
+bool tokg_agent_close(struct tokg_agent *a);

@@ -99,7 +99,7 @@ take(struct tokg_delivery *d, const struct tokg_out_entry *e)
 	if (e->producer < g->producers && e->slot < g->slots)
 		taken = tokg_postings_take(&d->producers->producer[e->producer].postings, e);
 	if (taken == TOKG_TAKEN && e->part == 0)
-		d->counts.status[e->status & 7]++;
+		d->counts.status[e->status & 15]++;
 	if (taken != TOKG_IMPOSSIBLE)
 		return;
 	d->counts.impossible++;
@@ -218,7 +218,7 @@ deliver(struct tokg_delivery *d, const struct tokg_producer *t, const struct tok
 		.slot = e->slot,
 		.ticket = e->ticket,
 		.part = e->part,
-		.flags = e->flags,
+		.flags = e->flags & (uint16_t)~TOKG_TEXT, /* of the ring alone */
 		.status = e->status,
 		.first = e->first,
 		.tokens = e->tokens,

@@ -13,7 +13,7 @@
 
 struct tokg_delivery_counts {
 	uint64_t entries, rows; /* delivered */
-	uint64_t status[8];	/* slots by enum tokg_status; SHED: notices */
+	uint64_t status[16];	/* slots by enum tokg_status; SHED: notices */
 	uint64_t impossible;	/* entries that valid postings cannot cause */
 	uint64_t holes;		/* in the outbox, left by a stopped consumer */
 	uint64_t overruns;	/* the outbox wrapped before it was read */

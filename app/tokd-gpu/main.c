@@ -5,8 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include <linux/capability.h>
+
+#include <tok.h>
 
 #include "agent.h"
 #include "log.h"
@@ -17,14 +20,16 @@
 
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 }; /* as dpdk-tokd's */
 
-#define OUT_SLOTS 8 /* full slots per producer's outputs, by default */
+#define TEXT_FLAGS TOK_ADDED_AS_TEXT /* as dpdk-tokd has it for text from the network */
+#define OUT_SLOTS 8		     /* full slots per producer's outputs, by default */
 
 /* --out-bytes, or its default. */
 static uint64_t
 choose_out_bytes(const struct tokg_options *o, const struct tokg_tables *t)
 {
 	const uint32_t row_bytes = t->dim * (t->dtype == TOKG_F32 ? 4 : 2);
-	const uint64_t least = OUT_SLOTS * tokg_out_bytes(o->slot_bytes / 4, row_bytes);
+	const uint64_t rows = o->text_vocab != NULL ? o->slot_bytes : o->slot_bytes / 4;
+	const uint64_t least = OUT_SLOTS * tokg_out_bytes(rows, row_bytes);
 	uint64_t n = TOKG_OUT_ALIGN;
 
 	if (o->out_bytes != 0)
@@ -36,7 +41,7 @@ choose_out_bytes(const struct tokg_options *o, const struct tokg_tables *t)
 
 static bool
 fill_config(struct tokg_device_config *c, const struct tokg_options *o, const struct tokg_tables *t,
-	struct tokg_error *err)
+	const struct tok_vocab *text, struct tokg_error *err)
 {
 	*c = (struct tokg_device_config){
 		.geometry =
@@ -53,6 +58,8 @@ fill_config(struct tokg_device_config *c, const struct tokg_options *o, const st
 				.out_bytes = choose_out_bytes(o, t),
 			},
 		.tables = *t,
+		.text_vocab = text,
+		.text_flags = TEXT_FLAGS,
 		.workers = o->workers,
 		.heads = o->heads,
 		.host_ring = o->host_ring,
@@ -80,7 +87,8 @@ drop_privileges(struct tokg_error *err)
 
 /* EXIT_USAGE: invalid options or table; a restart cannot help. */
 static int
-run(const struct tokg_options *o, struct tokg_table_set *set, struct tokg_error *err)
+run(const struct tokg_options *o, struct tokg_table_set *set, const struct tok_vocab *text,
+	struct tokg_error *err)
 {
 	const struct tokg_geometry *g;
 	struct tokg_device_config c;
@@ -89,7 +97,7 @@ run(const struct tokg_options *o, struct tokg_table_set *set, struct tokg_error 
 	uint64_t instance = 0;
 	bool good;
 
-	if (!fill_config(&c, o, &set->tables, err))
+	if (!fill_config(&c, o, &set->tables, text, err))
 		return EXIT_USAGE;
 	if (getrandom(&instance, sizeof(instance), 0) != sizeof(instance) ||
 		getrandom(&c.ring_epoch, sizeof(c.ring_epoch), 0) != sizeof(c.ring_epoch)) {
@@ -104,6 +112,12 @@ run(const struct tokg_options *o, struct tokg_table_set *set, struct tokg_error 
 	g = &device->geometry;
 	good = tokg_agent_open(&agent, o, device, instance, c.ring_epoch, err) &&
 	       drop_privileges(err);
+	if (good && text != NULL) {
+		agent.text_vocab = tok_vocab_info(text).checksum;
+		agent.text_flags = TEXT_FLAGS;
+		tokg_log("texts of up to %u bytes are tokenized with %s (0x%08x)",
+			tokg_text_most(g), o->text_vocab, agent.text_vocab);
+	}
 	if (good) {
 		tokg_log(
 			"ready: %s, %u producers of %u slots, %s of %u x %u %s, instance %016" PRIx64
@@ -111,11 +125,43 @@ run(const struct tokg_options *o, struct tokg_table_set *set, struct tokg_error 
 			device->ops->name, g->producers, g->slots, tokg_kind_name(g->kind),
 			g->n_ids, g->dim, tokg_dtype_name(g->dtype), instance,
 			o->subscribers_socket);
+		if (device->sharing[0] != '\0')
+			tokg_log("%s", device->sharing);
 		tokd_notify("READY=1");
 		good = tokg_agent_run(&agent, err);
 	}
-	tokg_agent_close(&agent);
+	if (!tokg_agent_close(&agent)) {
+		tokg_log("%s%sthe consumer does not end: leaving without it", err->text,
+			good ? "" : ": ");
+		_exit(EXIT_FAILED);
+	}
 	return good ? EXIT_OK : EXIT_FAILED;
+}
+
+/* There is no --pretokenizer here. */
+static void
+say_load_error(const struct tok_error *why, struct tokg_error *err)
+{
+	const bool asks = strstr(why->text, "--pretokenizer") != NULL;
+	const char *remedy = asks ? "; give that to tok vocab compile, and its .tokv here" : "";
+
+	snprintf(err->text, sizeof(err->text), "--text-vocab: %.*s%s",
+		(int)(sizeof(err->text) - 16 - strlen(remedy)), why->text, remedy);
+}
+
+/* NULL: none is asked for. False and `err`: it cannot be loaded. */
+static bool
+load_text_vocab(const struct tokg_options *o, struct tok_vocab **v, struct tokg_error *err)
+{
+	struct tok_error why;
+
+	*v = NULL;
+	if (o->text_vocab == NULL)
+		return true;
+	*v = tok_vocab_load(o->text_vocab, NULL, &why);
+	if (*v == NULL)
+		say_load_error(&why, err);
+	return *v != NULL;
 }
 
 /* Before any thread is created, which all inherit it: signals come by signalfd only. */
@@ -136,15 +182,18 @@ main(int argc, char **argv)
 	struct tokg_table_set set = {0};
 	struct tokg_options o;
 	struct tokg_error err = {""};
+	struct tok_vocab *text = NULL;
 	int rc = tokg_options_parse(argc, argv, &o);
 
 	if (rc >= 0)
 		return rc;
 	rc = EXIT_USAGE;
 	block_signals();
-	if (tokg_tables_load(&set, o.table, o.kind, o.dtype, &err))
-		rc = run(&o, &set, &err);
+	if (load_text_vocab(&o, &text, &err) &&
+		tokg_tables_load(&set, o.table, o.kind, o.dtype, &err))
+		rc = run(&o, &set, text, &err);
 	tokg_tables_free(&set);
+	tok_vocab_free(text);
 	if (rc != EXIT_OK)
 		tokg_log("%s", err.text);
 	return rc;

@@ -5,6 +5,7 @@
 
 #include "handshake/handshake.h"
 #include "tables.h"
+#include "../vocab_words.h"
 
 #define SOCKET_PATH_MAX (sizeof(((struct tokg_listen *)0)->path) - 1)
 
@@ -24,6 +25,9 @@ static const struct opt_def defs[] = {
 		"parts of a row; default: all that the table has"},
 	{"dtype", "f32|f16|bf16", OPT_CHOICE, FIELD(dtype_text), 0, 0, NULL,
 		"element type of rows and tables; default: the table's"},
+	{"text-vocab", "VOCAB", OPT_TEXT, FIELD(text_vocab), 0, 0, NULL,
+		"vocabulary for texts of dpdk-tokd --pipeline gpu, which are tokenized on the "
+		"device: a name in the search path ($TOK_VOCAB_PATH), or a file"},
 	{"listen", "unix:PATH|tcp:[ADDR:]PORT", OPT_TEXT, FIELD(listen_texts), 0, 0,
 		"unix:" TOKG_SOCKET,
 		"where producers connect: unix for --sink gpu=shm and cuda, tcp for verbs; up to "
@@ -37,7 +41,8 @@ static const struct opt_def defs[] = {
 	{"slot-bytes", "BYTES", OPT_SIZE, FIELD(slot_bytes), TOKG_SLOT_BYTES_MIN,
 		TOKG_SLOT_BYTES_MAX, "16k", "payload of a slot, a power of two"},
 	{"out-bytes", "BYTES", OPT_SIZE, FIELD(out_bytes), 0, 64 * OPT_G, "0",
-		"outputs of one producer, a power of two; 0: room for eight full slots"},
+		"outputs of one producer, a power of two; 0: room for eight full slots, with "
+		"--text-vocab for a row for each byte of them"},
 	{"no-check", NULL, OPT_FLAG, FIELD(no_check), 0, 0, "no",
 		"no check words: only for memory that preserves the order of writes"},
 	{"subscribers-socket", "PATH", OPT_TEXT, FIELD(subscribers_socket), 0, SOCKET_PATH_MAX,
@@ -53,8 +58,8 @@ static const struct opt_def defs[] = {
 		"embedding that blocks them for ten times this time"},
 	{"workers", "N", OPT_COUNT, FIELD(workers), -1, 1024, "-1",
 		"cpu: threads besides the scanner; cuda: blocks, 0: all that fit the GPU; -1: cpu "
-		"1, cuda one per multiprocessor except the scanner's; give fewer to share the GPU, "
-		"for example by MPS",
+		"1, cuda two per multiprocessor, under MPS one, except the scanner's; give fewer to "
+		"leave room for other programs",
 		.section = "Consumer"},
 	{"first-cpu", "CPU", OPT_COUNT, FIELD(first_cpu), -1, 4095, "-1",
 		"cpu: pin the threads to CPUs from this one on; -1: do not pin"},
@@ -105,6 +110,8 @@ static const struct opt_program program = {
 	.defs = defs,
 	.n_defs = sizeof(defs) / sizeof(defs[0]),
 	.env_prefix = "TOKD_GPU_",
+	.words_arg = VOCAB_WORDS_ARG,
+	.words_script = VOCAB_WORDS_SCRIPT,
 	.sections = sections,
 };
 

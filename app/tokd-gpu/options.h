@@ -32,7 +32,8 @@ struct tokg_options {
 	uint64_t slot_bytes, out_bytes; /* out_bytes 0: by the size of rows */
 	const char *table;
 	const char *kind_text, *dtype_text;
-	uint32_t workers; /* as in struct tokg_device_config */
+	const char *text_vocab; /* NULL: texts are not tokenized */
+	uint32_t workers;	/* as in struct tokg_device_config */
 	int32_t first_cpu;
 	bool heads, no_check;
 	const char *rdma_device;

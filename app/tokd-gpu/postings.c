@@ -225,7 +225,8 @@ tokg_postings_ready(const struct tokg_postings *p, bool *again)
 /*
  * Updates the end of the used outputs. Headers of failed slots are not trusted: such a slot may
  * have skipped a quarter of the outputs and used another, until the next valid one has its
- * position. Never more than all outputs.
+ * position. Rows of a text take some of the outputs reserved for its bytes, at most a quarter.
+ * Never more than all outputs.
  */
 static void
 count_outputs(struct tokg_postings *p, const struct tokg_out_entry *e)
@@ -234,7 +235,8 @@ count_outputs(struct tokg_postings *p, const struct tokg_out_entry *e)
 	uint64_t end = p->out_head + p->out_bytes / 2;
 
 	if (e->status == TOKG_OK || e->status == TOKG_BADID || e->status == TOKG_BADPOS) {
-		end = e->out_off + tokg_out_bytes(e->tokens, p->row_bytes);
+		end = e->out_off + (e->flags & TOKG_TEXT ? p->out_bytes / 4
+							 : tokg_out_bytes(e->tokens, p->row_bytes));
 		for (uint64_t n = p->filled; n > p->released; n--) {
 			struct tokg_given *g = &p->given[(n - 1) % p->room];
 

@@ -22,7 +22,8 @@ tokg_producers_create(struct tokg_producers *p, struct tokg_device *device, uint
 	p->producer = calloc(g->producers, sizeof(*p->producer));
 	p->done = calloc(g->slots, sizeof(*p->done));
 	p->hdr = calloc(g->slots, sizeof(*p->hdr));
-	if (p->producer == NULL || p->done == NULL || p->hdr == NULL) {
+	p->lane = calloc(2 * g->lanes + 1, sizeof(*p->lane));
+	if (p->producer == NULL || p->done == NULL || p->hdr == NULL || p->lane == NULL) {
 		tokg_producers_free(p);
 		return false;
 	}
@@ -43,6 +44,7 @@ tokg_producers_free(struct tokg_producers *p)
 	free(p->producer);
 	free(p->done);
 	free(p->hdr);
+	free(p->lane);
 	memset(p, 0, sizeof(*p));
 }
 
@@ -132,6 +134,21 @@ resume(struct tokg_producers *p, const struct tokg_hello *h, uint64_t link, uint
 	return 1;
 }
 
+/* A successor must not get what its predecessor asked for, whose writes are fenced. */
+static void
+clear_asks(struct tokg_producers *p, uint32_t producer)
+{
+	struct tokg_device *const d = p->device;
+	const uint32_t n = p->geometry.lanes;
+	const uint64_t at = tokg_ask_at(&p->geometry, producer, 0);
+
+	/* A write to a GPU is slow, and few lanes were used. */
+	if (n > 0 && d->ops->read(d, at, p->lane, 8ull * n) < 0)
+		p->broken = true;
+	for (uint32_t i = 0; i < n && !p->broken; i++)
+		p->broken = p->lane[i] != 0 && d->ops->write_u64(d, at + 8ull * i, 0) < 0;
+}
+
 static bool
 ids_fit(const struct tokg_producers *p, const struct tokg_hello *h, struct tokg_error *err)
 {
@@ -203,6 +220,7 @@ tokg_producers_grant(struct tokg_producers *p, const struct tokg_hello *h, uint6
 	t->shed_below = h->shed_below;
 	t->shed_due = h->shed_below != 0;
 	write_word(p, i, offsetof(struct tokg_back, released), 0);
+	clear_asks(p, i);
 	write_epoch(p, i, t->epoch);
 	p->grants++;
 	*producer = i;
@@ -227,6 +245,27 @@ static bool
 is_expired(uint64_t now_ns, uint64_t since_ns, uint64_t limit_ns)
 {
 	return now_ns > since_ns && now_ns - since_ns >= limit_ns;
+}
+
+/* Call when all slots are done. True: no text has a lane. */
+static bool
+all_ended(struct tokg_producers *p, uint32_t producer)
+{
+	const struct tokg_geometry *g = &p->geometry;
+	const size_t bytes = g->lanes * sizeof(*p->lane);
+	const uint64_t *opened = p->lane, *ended = p->lane + g->lanes;
+
+	if (g->lanes == 0)
+		return true;
+	if (p->device->ops->read(p->device, tokg_opened_at(g, producer, 0), p->lane, bytes) < 0 ||
+		p->device->ops->read(
+			p->device, tokg_ended_at(g, producer, 0), p->lane + g->lanes, bytes) < 0)
+		p->broken = true;
+	for (uint32_t i = 0; i < g->lanes; i++) {
+		if (TOKG_LANE_TURN(opened[i]) != TOKG_LANE_TURN(ended[i]))
+			return false;
+	}
+	return !p->broken;
 }
 
 /* All published slots are done. */
@@ -259,7 +298,8 @@ check_ending(struct tokg_producers *p, uint32_t i, uint64_t now_ns, uint64_t rea
 		if (!is_expired(now_ns, t->since_ns, TOKG_ENDING_CHECK_NS))
 			return;
 		t->since_ns = now_ns;
-		t->all_done = all_done(p, i) && tokg_producers_taken(p, &t->all_read);
+		t->all_done =
+			all_done(p, i) && all_ended(p, i) && tokg_producers_taken(p, &t->all_read);
 	}
 	if (!t->all_done || read < t->all_read)
 		return;

@@ -34,7 +34,7 @@ struct tokg_producer {
 	uint64_t instance;
 	uint64_t link;	   /* TAKEN: its connection; never reused */
 	uint64_t since_ns; /* KEPT; ENDING: last check */
-	bool all_done;	   /* ENDING: all published slots are done, and */
+	bool all_done;	   /* ENDING: all published slots are done, lanes have ended, and */
 	uint64_t all_read; /* ... their entries are below this outbox index */
 	uint64_t released; /* as written to the producer */
 	/*
@@ -65,6 +65,7 @@ struct tokg_producers {
 	struct tokg_producer *producer; /* [producers] */
 	uint64_t *done;			/* [slots], scratch */
 	struct tokg_hdr *hdr;		/* [slots], scratch */
+	uint64_t *lane;			/* [2 * lanes], scratch */
 	uint64_t grants, resumes, ended;
 	bool broken; /* the device failed to read or write a word: fatal */
 };

@@ -20,6 +20,7 @@
 #include "tables/stages.h"
 #include "tables/words.h"
 #include "unicode/classes.h"
+#include "unicode/inline.h"
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "keys are bytes as they lie in memory");
 
@@ -302,7 +303,7 @@ struct tok_vocab {
 #define TOK_HASH_1 0x9e3779b97f4a7c15ull
 #define TOK_HASH_2 0xd6e8feb86659fd93ull
 
-static inline uint64_t
+TOK_INLINE uint64_t
 tok_hash_word(uint64_t key, uint32_t len)
 {
 	key = (key ^ len) * TOK_HASH_1;
@@ -315,7 +316,7 @@ tok_hash_word(uint64_t key, uint32_t len)
  * branch would be mispredicted for most words. tok_nonzero() returns 1 if x is not 0, else 0;
  * compilers make no branch of it.
  */
-static inline uint32_t
+TOK_INLINE uint32_t
 tok_nonzero(uint64_t x)
 {
 	return (uint32_t)((x | -x) >> 63);
@@ -324,14 +325,14 @@ tok_nonzero(uint64_t x)
 #define TOK_WORD_SLOTS 4u /* slots of a bucket: one cache line */
 
 /* First slot of the bucket where the search for a word of up to 8 bytes begins. */
-static inline uint32_t
+TOK_INLINE uint32_t
 tok_word_slot(const struct tok_vocab *v, uint64_t key, uint32_t len)
 {
 	return (uint32_t)(tok_hash_word(key, len) >> v->word_shift) & ~(TOK_WORD_SLOTS - 1);
 }
 
 /* Index of the slot in this bucket that holds the word, or TOK_WORD_SLOTS if none does. */
-static inline uint32_t
+TOK_INLINE uint32_t
 tok_word_in_bucket(const struct tok_word *w, uint64_t key, uint32_t len)
 {
 	uint32_t at = TOK_WORD_SLOTS;
@@ -342,7 +343,7 @@ tok_word_in_bucket(const struct tok_word *w, uint64_t key, uint32_t len)
 }
 
 /* Outside id of the word with these bytes, or TOK_NO_TOKEN. TOK_NO_TOKEN if len > 8. */
-static inline uint32_t
+TOK_INLINE uint32_t
 tok_word_find(const struct tok_vocab *v, uint32_t slot, uint64_t key, uint32_t len)
 {
 	for (;; slot = (slot + TOK_WORD_SLOTS) & v->word_mask) {
@@ -357,7 +358,7 @@ tok_word_find(const struct tok_vocab *v, uint32_t slot, uint64_t key, uint32_t l
 }
 
 /* Hash of a word of more than 8 bytes: of its first and last 8 bytes and its length. */
-static inline uint64_t
+TOK_INLINE uint64_t
 tok_hash_long(uint64_t first, uint64_t last, uint32_t len)
 {
 	first = (first ^ len) * TOK_HASH_1;
@@ -367,7 +368,7 @@ tok_hash_long(uint64_t first, uint64_t last, uint32_t len)
 }
 
 /* Little-endian value of the 8 bytes at p. */
-static inline uint64_t
+TOK_INLINE uint64_t
 tok_load8(const uint8_t *p)
 {
 	uint64_t x;
@@ -379,7 +380,7 @@ tok_load8(const uint8_t *p)
 #define TOK_LONG_SLOTS 2u /* slots of a bucket: one cache line */
 
 /* First slot of the bucket where the search for the word of len > 8 bytes at p begins. */
-static inline uint32_t
+TOK_INLINE uint32_t
 tok_long_slot(const struct tok_vocab *v, const uint8_t *p, uint32_t len)
 {
 	return (uint32_t)(tok_hash_long(tok_load8(p), tok_load8(p + len - 8), len) >>
@@ -388,7 +389,7 @@ tok_long_slot(const struct tok_vocab *v, const uint8_t *p, uint32_t len)
 }
 
 /* Outside id of the long word with these bytes, or TOK_NO_TOKEN. */
-static inline uint32_t
+TOK_INLINE uint32_t
 tok_long_find(const struct tok_vocab *v, uint32_t slot, const uint8_t *p, uint32_t len)
 {
 	const uint64_t first = tok_load8(p), last = tok_load8(p + len - 8);
@@ -404,7 +405,7 @@ tok_long_find(const struct tok_vocab *v, uint32_t slot, const uint8_t *p, uint32
 			if (len <= 16)
 				id &= w[i].id | -tok_nonzero(differs);
 			else if (differs == 0 &&
-				 memcmp(v->bytes + w[i].off + 8, p + 8, len - 16) == 0)
+				 tok_equal(v->bytes + w[i].off + 8, p + 8, len - 16))
 				return w[i].id;
 		}
 		if (id != TOK_NO_TOKEN || w[TOK_LONG_SLOTS - 1].len == 0)
@@ -418,33 +419,33 @@ tok_long_find(const struct tok_vocab *v, uint32_t slot, const uint8_t *p, uint32
  */
 #define TOK_PAIR_SHARE 8u /* slots per bucket */
 
-static inline uint64_t
+TOK_INLINE uint64_t
 tok_pair_key(uint32_t left, uint32_t right)
 {
 	return (uint64_t)left << 21 | right;
 }
 
-static inline uint64_t
+TOK_INLINE uint64_t
 tok_pair_hash(uint64_t key)
 {
 	key *= TOK_HASH_1;
 	return key ^ key >> 32;
 }
 
-static inline uint32_t
+TOK_INLINE uint32_t
 tok_pair_bucket(const struct tok_vocab *v, uint64_t hash)
 {
 	return (uint32_t)(hash >> v->pair_shift);
 }
 
-static inline uint32_t
+TOK_INLINE uint32_t
 tok_pair_slot(const struct tok_vocab *v, uint64_t hash, uint32_t pilot)
 {
 	return ((uint32_t)hash + pilot * ((uint32_t)(hash >> 24) | 1)) & v->pair_mask;
 }
 
 /* The slot that has a pair if any has. */
-static inline uint32_t
+TOK_INLINE uint32_t
 tok_pair_slot_of(const struct tok_vocab *v, uint64_t key)
 {
 	const uint64_t hash = tok_pair_hash(key);
@@ -454,7 +455,7 @@ tok_pair_slot_of(const struct tok_vocab *v, uint64_t key)
 
 #define TOK_PAIR_FILTER_SHARE 16u /* slots per element of the filter: 4 bits per slot */
 
-static inline uint64_t
+TOK_INLINE uint64_t
 tok_pair_filter_bit(const struct tok_vocab *v, uint64_t hash)
 {
 	return hash >> v->pair_filter_shift;
@@ -464,7 +465,7 @@ tok_pair_filter_bit(const struct tok_vocab *v, uint64_t hash)
  * May there be a merge of two rank ids? Of pairs without one some 10% pass. The filter stays in the
  * CPU's cache, where the table of pairs does not: for pairs that mostly have no merge.
  */
-static inline bool
+TOK_INLINE bool
 tok_pair_may_be(const struct tok_vocab *v, uint32_t left, uint32_t right)
 {
 	const uint64_t bit = tok_pair_filter_bit(v, tok_pair_hash(tok_pair_key(left, right)));
@@ -473,7 +474,7 @@ tok_pair_may_be(const struct tok_vocab *v, uint32_t left, uint32_t right)
 }
 
 /* Result of merging two rank ids, or TOK_NO_TOKEN. */
-static inline uint32_t
+TOK_INLINE uint32_t
 tok_pair(const struct tok_vocab *v, uint32_t left, uint32_t right)
 {
 	const uint64_t key = tok_pair_key(left, right), found = v->pair[tok_pair_slot_of(v, key)];
@@ -482,27 +483,27 @@ tok_pair(const struct tok_vocab *v, uint32_t left, uint32_t right)
 	return ((uint32_t)found & 0x1fffff) | -tok_nonzero(found >> 21 ^ key);
 }
 
-static inline bool
+TOK_INLINE bool
 tok_has_child(const struct tok_node *node, uint8_t byte)
 {
 	return node->child[byte >> 6] >> (byte & 63) & 1;
 }
 
 /* Child of a node for `byte`. The node must have a child for it. */
-static inline uint32_t
+TOK_INLINE uint32_t
 tok_child(const struct tok_node *node, uint8_t byte)
 {
 	uint32_t word = byte >> 6;
 	uint64_t lower = node->child[word] & ((1ull << (byte & 63)) - 1);
 
-	return node->first + node->below[word] + (uint32_t)__builtin_popcountll(lower);
+	return node->first + node->below[word] + tok_popcount(lower);
 }
 
 /* Number of children of a node. */
-static inline uint32_t
+TOK_INLINE uint32_t
 tok_children(const struct tok_node *node)
 {
-	return node->below[3] + (uint32_t)__builtin_popcountll(node->child[3]);
+	return node->below[3] + tok_popcount(node->child[3]);
 }
 
 #define TOK_JOINS_ASCII (0x80u * 0x80)
@@ -510,7 +511,7 @@ tok_children(const struct tok_node *node)
 /* Number of the bit in tok_vocab.joins for two characters. The pairs of an alphabet lie side by
  * side.
  */
-static inline uint32_t
+TOK_INLINE uint32_t
 tok_join_bit(uint32_t shift, uint32_t left, uint32_t right)
 {
 	const uint64_t squares = (uint64_t)(left >> 3) << 32 | right >> 3;
@@ -522,7 +523,7 @@ tok_join_bit(uint32_t shift, uint32_t left, uint32_t right)
 }
 
 /* May some token have these two characters side by side? Both are in tokens. */
-static inline bool
+TOK_INLINE bool
 tok_pieces_join(const struct tok_vocab *v, uint32_t left, uint32_t right)
 {
 	const uint32_t bit = tok_join_bit(v->join_shift, left, right);
@@ -531,7 +532,7 @@ tok_pieces_join(const struct tok_vocab *v, uint32_t left, uint32_t right)
 }
 
 /* Append the outside ids of n single bytes: of a character that is in no token. Returns the end. */
-static inline uint32_t *
+TOK_INLINE uint32_t *
 tok_bytes_ids(const struct tok_vocab *v, const uint8_t *p, size_t n, uint32_t *ids)
 {
 	for (size_t i = 0; i < n; i++)
@@ -543,7 +544,7 @@ tok_bytes_ids(const struct tok_vocab *v, const uint8_t *p, size_t n, uint32_t *i
  * Does a character that is in no token become the unknown piece? If so, `ext` maps its bytes to
  * numbers above all ids, and stages.c replaces these by the id of the unknown piece.
  */
-static inline bool
+TOK_INLINE bool
 tok_has_unknown(const struct tok_vocab *v)
 {
 	return v->kind == TOK_KIND_BPE && v->unigram.norm.sentencepiece &&
@@ -551,13 +552,13 @@ tok_has_unknown(const struct tok_vocab *v)
 }
 
 /* Class of a character: the steps of the pretokenizer tell no more apart. */
-static inline uint32_t
+TOK_INLINE uint32_t
 tok_class_of(const struct tok_vocab *v, uint32_t cp)
 {
 	return v->cat[(uint32_t)v->cat_page[cp >> 8] << 8 | (cp & 255)];
 }
 
-static inline enum tok_cat
+TOK_INLINE enum tok_cat
 tok_cat_of(const struct tok_vocab *v, uint32_t cp)
 {
 	return (enum tok_cat)(tok_class_of(v, cp) & 7);

@@ -128,7 +128,8 @@ see(const struct tokd_packet *p)
 {
 	uint32_t i = 0;
 
-	MUST(p->len <= TOKD_WIRE_PAYLOAD && p->req.length == p->len);
+	MUST(p->len <= engine->config.payload && p->req.length == p->len);
+	MUST(p->req.type == TOKD_POLL || p->req.reply_max == engine->config.reply_max);
 	MUST(p->len == 0 || memcmp(p->text, bytes + p->req.offset, p->len) == 0);
 	while (i < n_streams && stream[i] != p->req.stream_id)
 		i++;
@@ -176,7 +177,8 @@ answer(struct input *in)
 	const uint64_t id = n_streams > 0 ? stream[which % n_streams] : config.first_stream_id;
 	struct text *t = text_of(id);
 	const uint32_t len = t != NULL ? (uint32_t)t->r.len : 1;
-	const uint32_t packets = len == 0 ? 1 : (len - 1) / TOKD_WIRE_PAYLOAD + 1;
+	const uint32_t payload = engine->config.payload;
+	const uint32_t packets = len == 0 ? 1 : (len - 1) / payload + 1;
 	const size_t each = how & 32 ? sizeof(uint16_t) : sizeof(uint32_t);
 	struct reply reply = {0};
 	struct tokd_rep *rep = &reply.rep;
@@ -193,7 +195,7 @@ answer(struct input *in)
 		.credit = how & 1 ? TOKD_WIRE_WINDOW : (uint32_t)input_take(in, 1) % 65};
 	if (how & 2)
 		rep->sack = input_take(in, 1);
-	rep->total = rep->ack == packets ? len : rep->ack * TOKD_WIRE_PAYLOAD;
+	rep->total = rep->ack == packets ? len : rep->ack * payload;
 	rep->text_end = rep->total;
 	if (rep->total > len)
 		rep->total = rep->text_end = len;
@@ -295,6 +297,8 @@ step(struct input *in)
 	case 5:
 		if (what == 0xff - 2)
 			tokd_engine_fail_all(engine, TOKD_E_NET, 111);
+		else if (what & 8)
+			tokd_engine_path(engine, TOKD_WIRE_PAYLOAD >> (what >> 6), what, now);
 		break;
 	default:
 		answer(in);

@@ -37,22 +37,6 @@ static uint8_t *made; /* what is loaded, at the path below */
 static int made_fd;
 static char made_path[64];
 
-static void *
-plain_alloc(void *ctx, size_t bytes, size_t align)
-{
-	void *p = NULL;
-
-	MUST(posix_memalign(&p, align < sizeof(p) ? sizeof(p) : align, bytes) == 0);
-	memset(p, 0, bytes);
-	return p;
-}
-
-static void
-plain_free(void *ctx, void *p, size_t bytes)
-{
-	free(p);
-}
-
 /* ---- sound files ---- */
 
 static void

@@ -354,6 +354,8 @@ step_request(struct plane *p, struct input *in)
 	const uint8_t packet = (uint8_t)input_take(in, 1), bits = (uint8_t)input_take(in, 1);
 	const uint32_t checksum[] = {
 		0, p->w.terms->vocab[1].checksum, 0, p->w.terms->vocab[0].checksum ^ (who >> 7)};
+	static const uint32_t longest[] = {
+		0, 0, 1, TOKD_WIRE_REPLY_LEAST, 1232, 1439, 1440, UINT32_MAX};
 	const uint8_t *bytes = NULL;
 	struct tokd_req req = {.magic = TOKD_WIRE_MAGIC,
 		.version = TOKD_WIRE_VERSION,
@@ -372,6 +374,7 @@ step_request(struct plane *p, struct input *in)
 						      TOKD_F_DECODE)) |
 			    (bits & 1 ? TOKD_F_LAST : 0);
 		req.ids_ack = (uint32_t)input_take(in, 1) * 8;
+		req.reply_max = longest[(who ^ packet) % RTE_DIM(longest)];
 		if (how & HOW_OWN_TEXT)
 			own_text(in, &req, &bytes);
 		else

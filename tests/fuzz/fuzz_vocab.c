@@ -56,22 +56,6 @@ __wrap_tok_read_file(const char *path, size_t *len, struct tok_error *err)
 	return text;
 }
 
-static void *
-plain_alloc(void *ctx, size_t bytes, size_t align)
-{
-	void *p = NULL;
-
-	MUST(posix_memalign(&p, align < sizeof(p) ? sizeof(p) : align, bytes) == 0);
-	memset(p, 0, bytes);
-	return p;
-}
-
-static void
-plain_free(void *ctx, void *p, size_t bytes)
-{
-	free(p);
-}
-
 /* ---- files from an input ---- */
 
 /* As GPT-2's encoder.py writes a byte: itself if it is printable Latin-1, else from U+0100 on. */

@@ -109,6 +109,7 @@ plane_start(struct plane *p, bool second, struct tokd_vocabs *vocabs)
 		.udp_port = RTE_BE16(TOKD_WIRE_PORT),
 		.text_port = RTE_BE16(PLANE_TEXT_PORT),
 		.mac = plane_mac,
+		.mtu = second ? 1280 : RTE_ETHER_MTU,
 		.rx_cksum_offload = second,
 		.tx_cksum_offload = second,
 		.opt = &p->opt,
@@ -347,6 +348,7 @@ check_frame(const struct plane *p, const struct rte_mbuf *m)
 
 	MUST(m->nb_segs > 1 || rte_pktmbuf_data_len(m) == rte_pktmbuf_pkt_len(m));
 	MUST(rte_is_same_ether_addr(&eth->src_addr, &plane_mac));
+	MUST(m->pool != reply_pool || rte_pktmbuf_pkt_len(m) <= l2 + p->w.mtu);
 	if (m->pool != reply_pool || ip->version_ihl != RTE_IPV4_VHL_DEF)
 		return; /* answered in place, or IPv6, whose headers are longer */
 	MUST(rte_be_to_cpu_16(ip->total_length) + l2 == rte_pktmbuf_pkt_len(m));

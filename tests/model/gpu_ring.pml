@@ -58,6 +58,16 @@
 #ifndef FENCED
 #define FENCED 1
 #endif
+/* A GPU stores an entry's seq and `done` after one fence, so `done` may be seen first. It does not
+ * end between the two. */
+#ifndef SEQ_LATE
+#define SEQ_LATE 0
+#endif
+/* 0: header and payload may be older than the ticket (S=1 alone), as on a GPU with a check word. The
+ * epoch is not: a GPU does not load ahead of a branch. */
+#ifndef ACQUIRE
+#define ACQUIRE 1
+#endif
 #ifndef RETRIES
 #define RETRIES 1 /* of the check */
 #endif
@@ -330,11 +340,16 @@ inline read_header()
 
 proctype worker(byte inc)
 {
-	byte x, t, ct, ci, text, epoch, out, made, tries, status, i;
-	bool redo, lived;
+	byte x, t, ct, ci, text, epoch, out, made, pay, live, tries, status, i;
+	bool redo, lived, stores;
 	{
 end:		do
+#if ACQUIRE
 		:: atomic {
+#else
+		:: atomic { read_header(); pay = m[x].pay };
+end_early:		atomic {
+#endif
 			/* ticket, relaxed, and done */
 			if
 			:: PENDING(0) -> x = 0
@@ -348,7 +363,15 @@ end:		do
 			fi;
 			t = m[x].ticket };
 			/* claim, as it stands */
-			atomic { ct = m[x].claim_t; ci = m[x].claim_inc };
+			atomic {
+				ct = m[x].claim_t; ci = m[x].claim_inc;
+				live = back_epoch[x / S];
+				lived = (posted_epoch[x] == live)
+			};
+#if ACQUIRE
+			/* ticket once more, with acquire; header */
+			atomic { read_header() };
+#endif
 			/* claim: compare-and-swap */
 			atomic {
 				if
@@ -356,17 +379,21 @@ end:		do
 					m[x].claim_t = t;
 					m[x].claim_inc = inc;
 					redo = (ct == t);
-					lived = (posted_epoch[x] == back_epoch[x / S])
+					goto copy
 				:: else -> goto next
 				fi
 			};
-			/* ticket once more, with acquire; header; payload; check */
+			/* once more: the payload is copied, and the copy is checked and used */
 again:			atomic { read_header() };
-			atomic {
+copy:			atomic {
+				if
+				:: ACQUIRE || tries > 0 -> pay = m[x].pay
+				:: else
+				fi;
 				if
 				:: m[x].ticket != t -> status = BADSUM
-				:: m[x].ticket == t && (!CHECK || (m[x].pay == text && made == t)) -> status = OK
-				:: m[x].ticket == t && CHECK && !(m[x].pay == text && made == t) ->
+				:: m[x].ticket == t && (!CHECK || (pay == text && made == t)) -> status = OK
+				:: m[x].ticket == t && CHECK && !(pay == text && made == t) ->
 					if
 					:: tries < RETRIES -> tries++; goto again
 					:: tries == RETRIES -> status = BADSUM
@@ -376,12 +403,12 @@ again:			atomic { read_header() };
 			/* epoch */
 			atomic {
 				if
-				:: status == OK && epoch != back_epoch[x / S] -> status = STALE
+				:: status == OK && epoch != live -> status = STALE
 				:: else
 				fi };
-			/* rows: of the payload, which is read a second time */
+			/* rows */
 			if
-			:: status == OK -> row[x / S * OUTS + out] = m[x].pay
+			:: status == OK -> row[x / S * OUTS + out] = pay
 			:: else
 			fi;
 			/* outbox */
@@ -389,7 +416,9 @@ again:			atomic { read_header() };
 			atomic {
 				promise(!outbox[i].seq);
 				outbox[i].at = x; outbox[i].ticket = t; outbox[i].text = text;
-				outbox[i].out = out; outbox[i].status = status; outbox[i].seq = true;
+				outbox[i].out = out; outbox[i].status = status;
+				stores = SEQ_LATE;
+				outbox[i].seq = !SEQ_LATE;
 				if
 				:: status == OK ->
 					/* the text that was posted, of an epoch that had not ended */
@@ -409,11 +438,14 @@ again:			atomic { read_header() };
 					m[x].done_s = status
 				:: else
 				fi };
+#if SEQ_LATE
+			atomic { outbox[i].seq = true; stores = false };
+#endif
 next:			atomic { x = 0; t = 0; ct = 0; ci = 0; text = 0; epoch = 0; out = 0; made = 0;
-				status = 0; i = 0; redo = 0; lived = 0 }
+				pay = 0; live = 0; status = 0; i = 0; redo = 0; lived = 0 }
 		od
 	} unless {
-		stopped && FENCED
+		stopped && FENCED && !stores
 	};
 	alive--
 }

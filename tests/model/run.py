@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks gpu_ring.pml with Spin: as it is, in every size of RUNS, and with single steps changed,
-each of which must be found. Output is TAP.
+"""Checks gpu_ring.pml and gpu_lanes.pml with Spin: as they are, in every size of RUNS, and with
+single steps changed, each of which must be found. Output is TAP.
 
 TOKD_MODEL=long adds sizes that take minutes. `run.py --trail NAME` prints the counterexample of a
 changed model, or of a run that failed.
@@ -19,7 +19,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-MODEL = Path(__file__).with_name("gpu_ring.pml")
+RING = Path(__file__).with_name("gpu_ring.pml")
+LANES = Path(__file__).with_name("gpu_lanes.pml")
 LIMIT = 900  # seconds of one search
 DEPTH = 100_000  # of a search; a deeper one is a failure
 
@@ -31,6 +32,7 @@ class Run:
     name: str
     sizes: str
     slow: bool = False
+    model: Path = RING
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,7 @@ class Change:
     old: str
     new: str
     also: tuple[str, str] = ("", "")  # what a step that moves leaves or finds elsewhere
+    model: Path = RING
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,13 @@ RUNS = [
     Run("in order: one unit of outputs, a restart", "WORKERS=1 OUTS=1 RESTARTS=1"),
     Run("in order: 2 workers, a restart", "TEXTS=2 RESTARTS=1", slow=True),
     Run("in order: 2 restarts", "WORKERS=1 TEXTS=2 RESTARTS=2", slow=True),
+    Run("in order: done seen before its entry", "TEXTS=2 SEQ_LATE=1"),
+    Run(
+        "in order: done seen before its entry, a restart", "WORKERS=1 TEXTS=2 RESTARTS=1 SEQ_LATE=1"
+    ),
+    Run(
+        "in order: done seen before its entry, a successor", "WORKERS=1 TEXTS=1 DEATHS=1 SEQ_LATE=1"
+    ),
     Run(
         "in order: late workers, what claim and done promise",
         "WORKERS=1 TEXTS=2 RESTARTS=1 FENCED=0",
@@ -95,12 +105,34 @@ RUNS = [
         "any order: one slot, a connection breaks",
         "ORDER=ANY WORKERS=1 S=1 OUTS=1 TEXTS=2 BREAKS=1",
     ),
+    Run(
+        "any order: one slot, no acquire, a restart",
+        "ORDER=ANY ACQUIRE=0 WORKERS=1 S=1 OUTS=1 TEXTS=2 RESTARTS=1",
+    ),
+    Run(
+        "any order: one slot, no acquire, a successor",
+        "ORDER=ANY ACQUIRE=0 WORKERS=1 S=1 OUTS=1 TEXTS=1 DEATHS=1",
+    ),
     Run("any order: a successor", "ORDER=ANY WORKERS=1 TEXTS=1 DEATHS=1"),
     Run(
         "any order: one slot, a successor",
         "ORDER=ANY WORKERS=1 S=1 OUTS=1 TEXTS=2 DEATHS=1",
         slow=True,
     ),
+    Run("lanes: 3 texts in one lane", "TEXTS=3 LIMIT=3", model=LANES),
+    Run("lanes: 2 lanes, 3 texts", "L=2 G=4 TEXTS=3", model=LANES),
+    Run("lanes: a slow client", "L=2 G=4 TEXTS=3 SLOW=1", model=LANES),
+    Run("lanes: one is cancelled", "TEXTS=3 CANCELS=1", model=LANES),
+    Run("lanes: a restart", "TEXTS=3 RESTARTS=1", model=LANES),
+    Run("lanes: a restart, 2 lanes", "L=2 G=4 RESTARTS=1", slow=True, model=LANES),
+    Run("lanes: 2 restarts", "RESTARTS=2", model=LANES),
+    Run("lanes: a restart, one is cancelled", "RESTARTS=1 CANCELS=1", model=LANES),
+    Run("lanes: a connection breaks", "TEXTS=3 BREAKS=1", model=LANES),
+    Run("lanes: a connection breaks, a restart", "BREAKS=1 RESTARTS=1", model=LANES),
+    Run("lanes: a successor", "DEATHS=1", model=LANES),
+    Run("lanes: a successor, a break", "DEATHS=1 BREAKS=1", slow=True, model=LANES),
+    Run("lanes: a successor of one text, a restart", "TEXTS=1 DEATHS=1 RESTARTS=1", model=LANES),
+    Run("lanes: a successor, a restart", "DEATHS=1 RESTARTS=1", slow=True, model=LANES),
 ]
 
 CHANGES = [
@@ -111,13 +143,19 @@ CHANGES = [
         "			atomic { if :: m[x].done_t == t - 1 -> m[x].done_t = t; m[x].done_s = status :: else fi };\n",
     ),
     Change(
+        "done seen before its entry, and the worker ends between the two",
+        "WORKERS=1 RESTARTS=1 TEXTS=2 SEQ_LATE=1",
+        "stopped && FENCED && !stores\n",
+        "stopped && FENCED\n",
+    ),
+    Change(
         "the outbox entry before the rows",
         "WORKERS=1 TEXTS=1",
-        ":: status == OK -> row[x / S * OUTS + out] = m[x].pay",
+        ":: status == OK -> row[x / S * OUTS + out] = pay",
         ":: status == OK -> skip",
         (
             "			/* done: compare-and-swap from ticket - 1 */\n",
-            "			if :: status == OK -> row[x / S * OUTS + out] = m[x].pay :: else fi;\n",
+            "			if :: status == OK -> row[x / S * OUTS + out] = pay :: else fi;\n",
         ),
     ),
     Change(
@@ -141,13 +179,13 @@ CHANGES = [
     Change(
         "no epoch check, a half-written header of the predecessor",
         "ORDER=ANY WORKERS=1 TEXTS=1 DEATHS=1",
-        ":: status == OK && epoch != back_epoch[x / S] -> status = STALE",
+        ":: status == OK && epoch != live -> status = STALE",
         ":: false -> status = STALE",
     ),
     Change(
         "no epoch check, work for the dead",
         "WORKERS=1 TEXTS=1 DEATHS=1",
-        ":: status == OK && epoch != back_epoch[x / S] -> status = STALE",
+        ":: status == OK && epoch != live -> status = STALE",
         ":: false -> status = STALE",
     ),
     Change(
@@ -171,17 +209,16 @@ CHANGES = [
     Change(
         "a check word that leaves out the ticket",
         "ORDER=ANY WORKERS=1 TEXTS=3",
-        ":: m[x].ticket == t && (!CHECK || (m[x].pay == text && made == t)) -> status = OK\n"
-        "				:: m[x].ticket == t && CHECK && !(m[x].pay == text && made == t) ->",
-        ":: m[x].ticket == t && (!CHECK || m[x].pay == text && text != 0) -> status = OK\n"
-        "				:: m[x].ticket == t && CHECK && !(m[x].pay == text && text != 0) ->",
+        ":: m[x].ticket == t && (!CHECK || (pay == text && made == t)) -> status = OK\n"
+        "				:: m[x].ticket == t && CHECK && !(pay == text && made == t) ->",
+        ":: m[x].ticket == t && (!CHECK || pay == text && text != 0) -> status = OK\n"
+        "				:: m[x].ticket == t && CHECK && !(pay == text && text != 0) ->",
     ),
     Change(
         "header and payload read before the ticket (no acquire), no check word",
-        "CHECK=0 WORKERS=1 S=1 OUTS=1 TEXTS=2",
-        ":: atomic {\n			/* ticket, relaxed, and done */\n",
-        ":: read_header();\nend_early: atomic {\n",
-        ("again:			atomic { read_header() };\n", "again:\n"),
+        "CHECK=0 ACQUIRE=0 WORKERS=1 S=1 OUTS=1 TEXTS=2",
+        "",
+        "",
     ),
     Change(
         "source used again when the NIC has sent it",
@@ -309,7 +346,7 @@ CHANGES = [
         "WORKERS=1 TEXTS=3 RESTARTS=1 OUTBOX=16",
         "stopped && (alive == 0 || !FENCED) && (taken == reserved || !FENCED) ->",
         "stopped ->",
-        ("stopped && FENCED\n", "false\n"),
+        ("stopped && FENCED && !stores\n", "false\n"),
     ),
     Change(
         "the check is tried for ever",
@@ -317,25 +354,142 @@ CHANGES = [
         ":: tries < RETRIES -> tries++; goto again",
         ":: true -> m[x].pay == text && made == t; goto again",
     ),
+    Change(
+        "a lane is free before its slot is done",
+        "TEXTS=3 RESTARTS=1",
+        ":: state[l] == SETTLED && over[l] -> state[l] = FREE;",
+        ":: state[l] != FREE && over[l] -> state[l] = FREE;",
+        model=LANES,
+    ),
+    Change(
+        "an end counts before all its tokens are read",
+        "TEXTS=1",
+        "k[l].ended == turn[l] && taken[l] >= k[l].n ->    \\\n",
+        "k[l].ended == turn[l] ->    \\\n",
+        model=LANES,
+    ),
+    Change(
+        "a word of the log without its turn",
+        "TEXTS=3 RESTARTS=1",
+        ":: state[i] != FREE && log[at].turn == turn[i] && !over[i] ->",
+        ":: state[i] != FREE && !over[i] ->",
+        model=LANES,
+    ),
+    Change(
+        "an ask without its turn",
+        "TEXTS=3",
+        "#define RIGHT(l) (k[l].ask == k[l].turn)",
+        "#define RIGHT(l) (k[l].ask != 0)",
+        model=LANES,
+    ),
+    Change(
+        "the log goes on where it was noted",
+        "TEXTS=2 RESTARTS=1",
+        ":: log[head].lap == head_lap -> advance()",
+        ":: false -> advance()",
+        model=LANES,
+    ),
+    Change(
+        "a slot that is done again begins its turn again",
+        "TEXTS=2 RESTARTS=1",
+        ":: atomic { !stale && k[m[s].lane].turn != m[s].turn ->",
+        ":: atomic { !stale ->",
+        model=LANES,
+    ),
+    Change(
+        "a lane of an older incarnation goes on",
+        "TEXTS=2 RESTARTS=1",
+        ":: k[l].inc != inc -> how = CUT",
+        ":: false -> how = CUT",
+        model=LANES,
+    ),
+    Change(
+        "a successor before the lanes have ended",
+        "DEATHS=1",
+        ":: atomic { stage == 3 && ALL_ENDED ->",
+        ":: atomic { stage == 3 ->",
+        model=LANES,
+    ),
+    Change(
+        "lanes of a dead producer do not end",
+        "DEATHS=1",
+        ":: k[l].epoch != epoch_now -> how = STALE",
+        ":: false -> how = STALE",
+        model=LANES,
+    ),
+    Change(
+        "more is granted than the log has room for",
+        "TEXTS=1 LIMIT=3 QUOTA=3",
+        "",
+        "",
+        model=LANES,
+    ),
+    Change(
+        "no word of the log is left for a turn that was cut",
+        "RESTARTS=1 QUOTA=2",
+        "",
+        "",
+        model=LANES,
+    ),
+    Change(
+        "asks are not written again when a connection broke",
+        "TEXTS=1 BREAKS=1",
+        ":: turn[i] != 0 -> write_ask(i)",
+        ":: false -> write_ask(i)",
+        model=LANES,
+    ),
+    Change(
+        "asks of a predecessor stay",
+        "DEATHS=1",
+        "		k[0].ask = 0;\n		k[L - 1].ask = 0;\n",
+        "",
+        model=LANES,
+    ),
+    Change(
+        "no ask before there is something to grant",
+        "TEXTS=4 RESTARTS=2",
+        "epoch;                                           \\\n		write_ask(l) }\n",
+        "epoch }\n",
+        model=LANES,
+    ),
+    Change(
+        "a lane that was opened and not begun stays open",
+        "TEXTS=1 RESTARTS=1 DEATHS=1",
+        "		k[0].opened = k[0].turn; /* tokg_lanes_repair */\n"
+        "		k[L - 1].opened = k[L - 1].turn;\n",
+        "",
+        model=LANES,
+    ),
+    Change(
+        "a lane is opened after its slot is done",
+        "TEXTS=1 DEATHS=1",
+        "				k[m[s].lane].opened = m[s].turn };\n"
+        "				atomic { k[m[s].lane].turn = m[s].turn; k[m[s].lane].inc = inc }\n",
+        "				k[m[s].lane].made = 0 };\n"
+        "				atomic { m[s].done = m[s].ticket };\n"
+        "				atomic { k[m[s].lane].turn = m[s].turn; k[m[s].lane].inc = inc };\n"
+        "				atomic { k[m[s].lane].opened = m[s].turn }\n",
+        model=LANES,
+    ),
 ]
 
 
-def search(name: str, sizes: str, model: str, *, fast: bool = True, show: bool = False) -> Result:
+def search(run: Run | Change, text: str, *, fast: bool = True, show: bool = False) -> Result:
     """Compiles the model and looks at all of its states, or as far as the first error, which comes
     early: to compile well (`fast`) is not worth while for it."""
     with tempfile.TemporaryDirectory(prefix="tokd-model-") as tmp:
-        (Path(tmp) / MODEL.name).write_text(model)
-        defines = [f"-D{size}" for size in sizes.split()]
+        (Path(tmp) / run.model.name).write_text(text)
+        defines = [f"-D{size}" for size in run.sizes.split()]
 
         def call(*command: str) -> str:
             done = subprocess.run(
                 command, cwd=tmp, capture_output=True, text=True, timeout=LIMIT, check=False
             )
             if done.returncode != 0:
-                raise SystemExit(f"{name}: {' '.join(command)}: {done.stdout}{done.stderr}")
+                raise SystemExit(f"{run.name}: {' '.join(command)}: {done.stdout}{done.stderr}")
             return done.stdout
 
-        call("spin", "-a", *defines, MODEL.name)
+        call("spin", "-a", *defines, run.model.name)
         call("gcc", "-O1" if fast else "-O0", "-w", "-DSAFETY", "-DCOLLAPSE", "-DVECTORSZ=1024", "-DMEMLIM=6000",
              "-o", "pan", "pan.c")  # fmt: skip
         said = call("./pan", f"-m{DEPTH}")
@@ -343,12 +497,18 @@ def search(name: str, sizes: str, model: str, *, fast: bool = True, show: bool =
         states = re.search(r"^\s*(\d+) states, stored", said, re.MULTILINE)
         errors = re.search(r"errors: (\d+)", said)
         if errors is None or states is None:
-            raise SystemExit(f"{name}: pan ended without a result: {said}")
+            raise SystemExit(f"{run.name}: pan ended without a result: {said}")
         whole = "Search not completed" not in said and "max search depth too small" not in said
         trail = ""
         if show and error:
-            trail = call("spin", "-t", "-p", *defines, MODEL.name)
-        return Result(name, error[1] if error else "", int(states[1]), whole, trail)
+            trail = call("spin", "-t", "-p", *defines, run.model.name)
+        return Result(run.name, error[1] if error else "", int(states[1]), whole, trail)
+
+
+def text_of(run: Run | Change) -> str:
+    """The model; of a change with that one step done wrong."""
+    model = run.model.read_text()
+    return changed(run, model) if isinstance(run, Change) else model
 
 
 def changed(change: Change, model: str) -> str:
@@ -357,7 +517,7 @@ def changed(change: Change, model: str) -> str:
         if old:
             if model.count(old) != 1:
                 raise SystemExit(
-                    f"{change.name}: {MODEL.name} has this {model.count(old)} times: {old}"
+                    f"{change.name}: {change.model.name} has this {model.count(old)} times: {old}"
                 )
             model = model.replace(old, new)
     return model
@@ -378,20 +538,18 @@ def report(results: Iterable[Result], wrong: bool, number: int) -> tuple[int, in
 
 def main() -> int:
     """TAP on the standard output; 1: something failed."""
-    model = MODEL.read_text()
     if sys.argv[1:2] == ["--trail"]:
         for x in [*RUNS, *CHANGES]:
             if x.name == sys.argv[2]:
-                text = changed(x, model) if isinstance(x, Change) else model
-                r = search(x.name, x.sizes, text, show=True)
+                r = search(x, text_of(x), show=True)
                 print(r.trail, r.error or "no error", sep="\n")
         return 0
     runs = [r for r in RUNS if not r.slow or os.environ.get("TOKD_MODEL") == "long"]
     print(f"1..{len(runs) + len(CHANGES)}")
     with ThreadPoolExecutor(2) as pool:
-        good = pool.map(lambda r: search(r.name, r.sizes, model), runs)
+        good = pool.map(lambda r: search(r, text_of(r)), runs)
         number, failed = report(good, False, 1)
-        bad = pool.map(lambda c: search(c.name, c.sizes, changed(c, model), fast=False), CHANGES)
+        bad = pool.map(lambda c: search(c, text_of(c), fast=False), CHANGES)
         failed += report(bad, True, number)[1]
     return 1 if failed else 0
 

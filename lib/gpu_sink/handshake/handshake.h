@@ -69,9 +69,12 @@ struct tokg_welcome {
 	uint32_t key;	  /* rkey */
 	uint32_t again;	  /* refused: 1: a later attempt may succeed */
 	struct tokg_qp qp;
-	char message[160];
+	char message[152];
+	/* How the consumer encodes TEXT slots: with this vocabulary and these flags (enum
+	 * tok_flags). 0: it encodes none. */
+	uint32_t text_vocab, text_flags;
 };
-static_assert(sizeof(struct tokg_welcome) == 344, "handshake is ABI");
+static_assert(sizeof(struct tokg_welcome) == 368, "handshake is ABI");
 
 struct tokg_ready {
 	uint32_t magic, producer;

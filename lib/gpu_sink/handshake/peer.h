@@ -21,8 +21,10 @@ struct tokg_source {
 	uint32_t n_vocabs;
 	const uint32_t *vocab; /* checksums; hdr.vocab indexes it */
 	const uint32_t *n_ids; /* of each */
-	uint64_t shed_below;   /* serial: for the hello */
-	int node;	       /* NUMA node for memory, -1: any */
+	/* TEXT slots are posted: encoded with this vocabulary and these flags. 0: none. */
+	uint32_t text_vocab, text_flags;
+	uint64_t shed_below; /* serial: for the hello */
+	int node;	     /* NUMA node for memory, -1: any */
 };
 
 /*

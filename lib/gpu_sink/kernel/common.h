@@ -2,10 +2,10 @@
 /* Set-up shared by both kinds of device. Inline: one is C++, the other is compiled by nvcc. */
 #pragma once
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "block/wrong.h"
 #include "work.cuh"
 
 extern "C" {
@@ -14,16 +14,22 @@ extern "C" {
 
 #define TOKG_INCARNATION_MAX 65535 /* 16 bits in a claim */
 
-/* Sets err->text; returns -1. */
-static inline int __attribute__((format(printf, 2, 3)))
-tokg_wrong(struct tokg_error *err, const char *format, ...)
+/* Validates the vocabulary of TEXT slots. */
+static inline bool
+tokg_text_vocab_proved(const struct tokg_device_config *c, struct tokg_error *err)
 {
-	va_list ap;
+	const struct tok_vocab *const v = c->text_vocab;
+	const char *const why = v != NULL ? tokg_view_refuses(v, c->text_flags) : NULL;
 
-	va_start(ap, format);
-	vsnprintf(err->text, sizeof(err->text), format, ap);
-	va_end(ap);
-	return -1;
+	if (why != NULL)
+		return tokg_wrong(err, "device: it cannot encode with this vocabulary: %s", why) ==
+		       0;
+	if (v != NULL && v->info.n_ids > c->geometry.n_ids)
+		return tokg_wrong(err,
+			       "device: the vocabulary has %u ids, the word table %u rows: use the "
+			       "table of this vocabulary",
+			       v->info.n_ids, c->geometry.n_ids) == 0;
+	return true;
 }
 
 /* Validates geometry and tables. */
@@ -50,7 +56,7 @@ tokg_config_proved(const struct tokg_device_config *c, struct tokg_error *err)
 		       0;
 	if (c->ring_epoch == 0)
 		return tokg_wrong(err, "device: ring_epoch must not be 0") == 0;
-	return true;
+	return tokg_text_vocab_proved(c, err);
 }
 
 static inline bool
@@ -145,24 +151,45 @@ tokg_tables_plan(const struct tokg_tables *t, uint64_t row_bytes, struct tokg_em
 }
 
 /*
- * The consumer's private memory, as offsets into one allocation. What is before `parts` is zeroed
+ * The consumer's private memory, as offsets into one allocation. What is before `found` is zeroed
  * before each incarnation.
  */
 struct tokg_scratch {
-	uint64_t seen, slots, parts, end;
+	uint64_t slots, found, parts, copies;
+	uint64_t text_ids, text_scratch; /* text: empty without a vocabulary */
+	uint64_t lanes, log_head, asked, end;
 };
 
+/* Bytes of scratch to encode any text of a slot. */
+static inline uint64_t
+tokg_slot_text_scratch(const struct tokg_geometry *g)
+{
+	const uint32_t most = g->slot_bytes < TOKG_TEXT_MAX ? g->slot_bytes : TOKG_TEXT_MAX;
+
+	return tokg_align(tokg_text_scratch(most), TOKG_LINE);
+}
+
+/* `blocks` that encode text, each with its own scratch; 0: no TEXT slots. */
 static inline struct tokg_scratch
-tokg_scratch_plan(const struct tokg_geometry *g)
+tokg_scratch_plan(const struct tokg_geometry *g, uint32_t blocks)
 {
 	const uint64_t slots = (uint64_t)g->producers * g->slots;
 	struct tokg_scratch s;
 
-	s.seen = tokg_align(sizeof(struct tokg_work), TOKG_PAGE);
-	s.slots = tokg_align(s.seen + slots * sizeof(uint64_t), TOKG_PAGE);
-	s.parts = tokg_align(s.slots + slots * sizeof(struct tokg_state), TOKG_PAGE);
-	s.end = tokg_align(
-		s.parts + g->slot_bytes / TOKD_RING_ALIGN * sizeof(struct tokg_part), TOKG_PAGE);
+	s.slots = tokg_align(sizeof(struct tokg_work), TOKG_PAGE);
+	s.found = tokg_align(s.slots + slots * sizeof(struct tokg_state), TOKG_PAGE);
+	s.parts = tokg_align(s.found + slots * sizeof(struct tokg_found), TOKG_PAGE);
+	s.copies = tokg_align(
+		s.parts + slots * (g->slot_bytes / TOKD_RING_ALIGN) * sizeof(struct tokg_part),
+		TOKG_PAGE);
+	s.text_ids = tokg_align(s.copies + slots * g->slot_bytes, TOKG_PAGE);
+	s.text_scratch = s.text_ids;
+	if (blocks > 0)
+		s.text_scratch += slots * tokg_text_ids_bytes(g);
+	s.lanes = tokg_align(s.text_scratch + blocks * tokg_slot_text_scratch(g), TOKG_PAGE);
+	s.log_head = s.lanes + (uint64_t)g->producers * g->lanes * sizeof(struct tokg_lane);
+	s.asked = s.log_head + 8ull * g->producers;
+	s.end = tokg_align(s.asked + 4 * slots, TOKG_PAGE);
 	return s;
 }
 
@@ -170,9 +197,16 @@ static inline void
 tokg_scratch_set(struct tokg_consumer *k, const struct tokg_scratch *s, uint8_t *at)
 {
 	k->work = (struct tokg_work *)at;
-	k->seen = (uint64_t *)(at + s->seen);
 	k->slots = (struct tokg_state *)(at + s->slots);
+	k->found = (struct tokg_found *)(at + s->found);
 	k->parts = (struct tokg_part *)(at + s->parts);
+	k->copies = at + s->copies;
+	k->text_ids = s->text_ids - s->copies;
+	k->text_scratch = at + s->text_scratch;
+	k->text_scratch_bytes = tokg_slot_text_scratch(&k->g);
+	k->lanes = (struct tokg_lane *)(at + s->lanes);
+	k->log_head = (uint64_t *)(at + s->log_head);
+	k->asked = (uint32_t *)(at + s->asked);
 }
 
 /* Initializes ctl of a new region. The caller writes `magic` last. */
@@ -205,15 +239,12 @@ tokg_mapped_write_u64(struct tokg_device *d, uint64_t offset, uint64_t value)
 	return 0;
 }
 
-static inline int
-tokg_mapped_read(struct tokg_device *d, uint64_t offset, void *to, size_t bytes)
+/* Words that the consumer writes, in host memory. */
+static inline void
+tokg_words_read(const uint8_t *from, void *to, size_t bytes)
 {
-	const uint8_t *const from = (const uint8_t *)d->region + offset;
 	size_t i = 0;
 
-	if (!tokg_in_region(d, offset, bytes))
-		return -1;
-	tokg_owner_lives(d);
 	for (; i + 8 <= bytes; i += 8) {
 		const uint64_t v = __atomic_load_n((const uint64_t *)(from + i), __ATOMIC_ACQUIRE);
 
@@ -224,6 +255,15 @@ tokg_mapped_read(struct tokg_device *d, uint64_t offset, void *to, size_t bytes)
 
 		memcpy((uint8_t *)to + i, &v, sizeof(v));
 	}
+}
+
+static inline int
+tokg_mapped_read(struct tokg_device *d, uint64_t offset, void *to, size_t bytes)
+{
+	if (!tokg_in_region(d, offset, bytes))
+		return -1;
+	tokg_owner_lives(d);
+	tokg_words_read((const uint8_t *)d->region + offset, to, bytes);
 	return 0;
 }
 

@@ -3,6 +3,7 @@
  * Memory of the device cuda, on the GPU and on the host: allocates it, and accesses it while the
  * kernel runs. Set-up and control, no kernel.
  */
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "device_cuda.h"
@@ -61,14 +62,15 @@ tables_copy(struct tokg_cuda *c, const struct tokg_tables *t, struct tokg_error 
 bool
 scratch_get(struct tokg_cuda *c, struct tokg_error *err)
 {
-	const struct tokg_scratch s = tokg_scratch_plan(&c->d.geometry);
+	const uint32_t blocks = c->consumer.text_view != NULL ? 1 + c->workers : 0;
+	const struct tokg_scratch s = tokg_scratch_plan(&c->d.geometry, blocks);
 
 	if (!gpu_memory(c, &c->scratch, s.end, "the work queue", err) ||
 		!gpu_memory(c, &c->reserved, sizeof(uint64_t), "a counter", err))
 		return false;
 	tokg_scratch_set(&c->consumer, &s, (uint8_t *)c->scratch);
 	c->consumer.outbox_reserved = (uint64_t *)c->reserved;
-	c->scratch_zero = s.parts;
+	c->scratch_zero = s.found;
 	return true;
 }
 
@@ -235,6 +237,64 @@ region_get(struct tokg_cuda *c, const struct tokg_device_config *g, struct tokg_
 	return true;
 }
 
+uint64_t
+back_bytes(const struct tokg_cuda *c)
+{
+	return c->d.geometry.producers * c->d.geometry.back_stride;
+}
+
+bool
+back_get(struct tokg_cuda *c, struct tokg_error *err)
+{
+	const struct tokg_geometry *const g = &c->d.geometry;
+	uint8_t *const region = (uint8_t *)c->region;
+
+	if (c->d.region != NULL) {
+		if (!gpu_memory(c, &c->gpu_back, back_bytes(c) + 8ull * g->producers * g->slots,
+			    "claims and done words", err))
+			return false;
+		c->consumer.back = (uint8_t *)c->gpu_back;
+		c->consumer.back_far = region + g->back_off;
+		c->consumer.claim = (uint64_t *)((uint8_t *)c->gpu_back + back_bytes(c));
+		return true;
+	}
+	c->consumer.back = region + g->back_off;
+	c->consumer.claim = (uint64_t *)(region + g->claim_off);
+	return tokg_cuda_good(c,
+		       cudaHostAlloc((void **)&c->host_back, back_bytes(c), cudaHostAllocMapped),
+		       "pinned memory for done words", err) &&
+	       tokg_cuda_good(c,
+		       cudaHostGetDevicePointer((void **)&c->consumer.back_far, c->host_back, 0),
+		       "mapping the done words", err);
+}
+
+/* Where the device has a word of the region in host memory that is not there but near the kernel.
+ */
+uint8_t *
+claims_of(const struct tokg_cuda *c, uint64_t offset, uint64_t bytes)
+{
+	const struct tokg_geometry *const g = &c->d.geometry;
+	const uint64_t all = 8ull * g->producers * g->slots;
+
+	if (c->gpu_back == NULL || offset < g->claim_off || bytes > all ||
+		offset - g->claim_off > all - bytes)
+		return NULL;
+	return (uint8_t *)c->consumer.claim + (offset - g->claim_off);
+}
+
+/* The same of done words of a region in GPU memory that are in host memory, too. */
+const uint8_t *
+dones_of(const struct tokg_cuda *c, uint64_t offset, uint64_t bytes)
+{
+	const struct tokg_geometry *const g = &c->d.geometry;
+	const uint64_t in_back = (offset - g->back_off) % g->back_stride;
+
+	if (c->host_back == NULL || offset < g->back_off || offset - g->back_off >= back_bytes(c) ||
+		in_back < sizeof(struct tokg_back) || bytes > g->back_stride - in_back)
+		return NULL;
+	return c->host_back + (offset - g->back_off);
+}
+
 /* On a stream of its own, through pinned memory, because the kernel keeps running. */
 int
 copy_out(struct tokg_cuda *c, const void *from, void *to, size_t bytes)
@@ -257,11 +317,35 @@ copy_out(struct tokg_cuda *c, const void *from, void *to, size_t bytes)
 } // namespace
 
 bool
+tokg_cuda_text_view_get(struct tokg_cuda *c, const struct tok_vocab *v, struct tokg_error *err)
+{
+	const size_t bytes = v != NULL ? tokg_view_bytes(v) : 0;
+	void *image;
+	bool copied;
+
+	if (v == NULL)
+		return true;
+	if (!gpu_memory(c, &c->text_view, bytes, "the vocabulary", err))
+		return false;
+	image = malloc(bytes);
+	if (image == NULL)
+		return tokg_wrong(err, "device cuda:%d: no memory for %zu bytes of vocabulary",
+			       c->index, bytes) == 0;
+	tokg_view_write(v, (uint64_t)(uintptr_t)c->text_view, image);
+	copied = tokg_cuda_good(c, cudaMemcpy(c->text_view, image, bytes, cudaMemcpyHostToDevice),
+		"copying the vocabulary", err);
+	free(image);
+	c->consumer.text_view = (const struct tokg_view *)c->text_view;
+	return copied;
+}
+
+bool
 tokg_cuda_memory_get(
 	struct tokg_cuda *c, const struct tokg_device_config *g, struct tokg_error *err)
 {
 	if (!region_get(c, g, err) || !outbox_get(c, err) || !tables_copy(c, &g->tables, err) ||
-		!scratch_get(c, err) || (g->time_scans && !scan_times_get(c, err)))
+		!scratch_get(c, err) || !back_get(c, err) ||
+		(g->time_scans && !scan_times_get(c, err)))
 		return false;
 	c->d.outbox = c->outbox;
 	c->consumer.region = (uint8_t *)c->region;
@@ -274,27 +358,41 @@ tokg_cuda_memory_free(struct tokg_cuda *c)
 {
 	if (c->d.region_dmabuf >= 0)
 		close(c->d.region_dmabuf);
-	for (void *m : {c->gpu_ring, c->outputs, c->tables, c->scratch, c->reserved})
+	for (void *m : {c->gpu_ring, c->outputs, c->tables, c->scratch, c->reserved, c->gpu_back,
+		     c->text_view})
 		cudaFree(m);
 	if (c->registered)
 		cudaHostUnregister(c->host_ring.at);
 	tokg_memory_free(&c->host_ring);
-	for (void *m : {(void *)c->outbox, c->staging, (void *)c->d.scan_times})
+	for (void *m :
+		{(void *)c->outbox, c->staging, (void *)c->d.scan_times, (void *)c->host_back})
 		cudaFreeHost(m);
+}
+
+cudaError_t
+tokg_cuda_done_copy(struct tokg_cuda *c)
+{
+	void *const to = c->gpu_back != NULL ? c->gpu_back : c->host_back;
+
+	return cudaMemcpyAsync(to, (uint8_t *)c->region + c->d.geometry.back_off, back_bytes(c),
+		cudaMemcpyDefault, c->kernel);
 }
 
 int
 tokg_cuda_write_u64(struct tokg_device *d, uint64_t offset, uint64_t value)
 {
 	struct tokg_cuda *const c = (struct tokg_cuda *)d;
+	uint8_t *at = claims_of(c, offset, sizeof(value));
 
-	if (d->region != NULL)
+	if (d->region != NULL && at == NULL)
 		return tokg_mapped_write_u64(d, offset, value);
+	if (at == NULL)
+		at = (uint8_t *)c->region + offset;
 	tokg_owner_lives(d);
 	if (!tokg_in_region(d, offset, sizeof(value)) || cudaSetDevice(c->index) != cudaSuccess)
 		return -1;
-	c->write_error = c->write_value(
-		c->io, (CUdeviceptr)c->region + offset, value, CU_STREAM_WRITE_VALUE_DEFAULT);
+	c->write_error =
+		c->write_value(c->io, (CUdeviceptr)at, value, CU_STREAM_WRITE_VALUE_DEFAULT);
 	if (c->write_error != CUDA_SUCCESS)
 		return -1;
 	return cudaStreamSynchronize(c->io) == cudaSuccess ? 0 : -1;
@@ -304,11 +402,20 @@ int
 tokg_cuda_read(struct tokg_device *d, uint64_t offset, void *to, size_t bytes)
 {
 	struct tokg_cuda *const c = (struct tokg_cuda *)d;
+	const uint8_t *const dones = dones_of(c, offset, bytes);
+	const uint8_t *const claims = claims_of(c, offset, bytes);
 
-	if (d->region != NULL)
-		return tokg_mapped_read(d, offset, to, bytes);
 	if (!tokg_in_region(d, offset, bytes))
 		return -1;
+	if (claims != NULL)
+		return copy_out(c, claims, to, bytes);
+	if (d->region != NULL)
+		return tokg_mapped_read(d, offset, to, bytes);
+	if (dones != NULL) {
+		tokg_owner_lives(d);
+		tokg_words_read(dones, to, bytes);
+		return 0;
+	}
 	return copy_out(c, (const uint8_t *)c->region + offset, to, bytes);
 }
 

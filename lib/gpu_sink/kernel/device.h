@@ -11,6 +11,8 @@
 #include "ring/gpu_ring.h"
 #include "ring/error.h"
 
+struct tok_vocab;
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -39,7 +41,7 @@ struct tokg_out_entry {
 	uint64_t out_off; /* position in the producer's outputs of its first row */
 	uint32_t first;	  /* index within the text of its first id */
 	uint32_t tokens;  /* rows */
-	uint16_t flags;	  /* enum tokg_flags of the request: FIRST, LAST, ABORT, BATCH */
+	uint16_t flags;	  /* enum tokg_flags of the request, without STRICT */
 	uint8_t status;	  /* enum tokg_status */
 	uint8_t redo; /* 1: claimed before by an older incarnation, so there may be two entries */
 	uint32_t epoch;
@@ -80,8 +82,8 @@ struct tokg_scan_times {
 };
 
 /*
- * cpu: one thread; cuda: one block per multiprocessor except the scanner's, as far as they are
- * resident.
+ * cpu: one thread; cuda: two blocks per multiprocessor, under MPS one, except the scanner's, as far
+ * as they are resident.
  */
 #define TOKG_WORKERS_DEFAULT UINT32_MAX
 #define TOKG_OWNER_LIMIT_MS 60000
@@ -89,6 +91,15 @@ struct tokg_scan_times {
 struct tokg_device_config {
 	struct tokg_geometry geometry; /* complete */
 	struct tokg_tables tables;     /* copied to where the device needs them */
+	/*
+	 * TEXT slots are encoded with it as tok_encode does with these flags (enum tok_flags).
+	 * NULL: they are refused. It outlives the device. More ids than rows of the word table are
+	 * refused.
+	 */
+	const struct tok_vocab *text_vocab;
+	uint32_t text_flags;
+	/* With lanes in the geometry: the id that ends a text; UINT32_MAX: none. */
+	uint32_t stop_id;
 	uint32_t ring_epoch;
 	uint32_t workers; /* cpu: threads besides the scanner; cuda: blocks, 0: as many as are
 			     resident; TOKG_WORKERS_DEFAULT */
@@ -136,7 +147,11 @@ struct tokg_device_ops {
 	 * negative: the device does not answer.
 	 */
 	int (*taken)(struct tokg_device *d, uint64_t *n);
-	void (*close)(struct tokg_device *d);
+	/*
+	 * False: the consumer does not end, and nothing was freed. Then leave by _exit: exit()
+	 * would have the driver destroy the context (cuda), which waits for the kernel.
+	 */
+	bool (*close)(struct tokg_device *d);
 };
 
 struct tokg_device {
@@ -150,6 +165,7 @@ struct tokg_device {
 	int region_dmabuf;	 /* cuda: dma-buf of the region; -1: none */
 	enum tokg_order order;	 /* ordering guarantee of its memory */
 	char order_reason[128];
+	char sharing[256]; /* cuda: how kernels of other processes run beside the consumer; "" */
 	/* outputs: [producers][out_bytes] */
 	void *outputs;	  /* host pointer, or device pointer (cuda) */
 	int outputs_fd;	  /* cpu: memfd; -1 */

@@ -10,11 +10,11 @@
 #include <unistd.h>
 
 #include "common.h"
-#include "consumer.cuh"
+#include "engine.cuh"
 #include "host_memory.h"
 #include "ring/numa_place.h"
 
-#define THREADS_MAX 257
+#define THREADS_MAX 258
 #define ROWS_OF_JOB 64
 
 namespace
@@ -25,12 +25,13 @@ struct cpu_device;
 struct thread {
 	pthread_t id;
 	cpu_device *device;
-	uint32_t index; /* 0: the scanner */
+	uint32_t index; /* 0: the scanner; above the workers: the engine */
 };
 
 struct cpu_device {
 	struct tokg_device d; /* first: callers have a pointer to it */
 	struct tokg_consumer consumer;
+	struct tokg_view text_view;
 	struct tokg_memory region, outputs, outbox, tables, scratch, times;
 	uint64_t scratch_zero; /* bytes of scratch that are zeroed before each incarnation */
 	struct tokg_scan *scan;
@@ -63,7 +64,8 @@ tables_copy(cpu_device *c, const struct tokg_tables *t, int node, struct tokg_er
 bool
 scratch_get(cpu_device *c, int node, struct tokg_error *err)
 {
-	const struct tokg_scratch s = tokg_scratch_plan(&c->d.geometry);
+	const uint32_t blocks = c->consumer.text_view != NULL ? 1 + c->workers : 0;
+	const struct tokg_scratch s = tokg_scratch_plan(&c->d.geometry, blocks);
 	uint8_t *at;
 
 	if (!tokg_memory_get(&c->scratch, s.end + sizeof(*c->scan), NULL, 0, node, err))
@@ -71,25 +73,46 @@ scratch_get(cpu_device *c, int node, struct tokg_error *err)
 	at = (uint8_t *)c->scratch.at;
 	tokg_scratch_set(&c->consumer, &s, at);
 	c->scan = (struct tokg_scan *)(at + s.end);
-	c->scratch_zero = s.parts;
+	c->scratch_zero = s.found;
 	return true;
 }
 
-void *
-thread_main(void *argument)
+/* By each thread of a block. */
+void
+block_run(cpu_device *c, tokg_block *b, tokg_hand *hand)
 {
-	thread *const t = (thread *)argument;
-	cpu_device *const c = t->device;
+	b->encodes = true;
+	b->polite = c->first_cpu < 0;
+	if (b->index == 0)
+		tokg_scanner(&c->consumer, b, c->scan);
+	else if (b->index > c->workers)
+		tokg_engine(&c->consumer, b);
+	else
+		tokg_worker(&c->consumer, b, hand);
+}
+
+#ifdef TOKG_FIBERS
+void thread_run(const thread *t); /* of a test, which includes this file */
+#else
+void
+thread_run(const thread *t)
+{
 	struct tokg_block b = {};
 	struct tokg_hand hand = {};
 
 	b.n = b.lanes = b.teams = 1;
-	b.polite = c->first_cpu < 0;
-	if (t->index == 0)
-		tokg_scanner(&c->consumer, &b, c->scan);
-	else
-		tokg_worker(&c->consumer, &b, &hand);
-	__atomic_fetch_add(&c->ended, 1, __ATOMIC_RELEASE);
+	b.index = t->index;
+	block_run(t->device, &b, &hand);
+}
+#endif
+
+void *
+thread_main(void *argument)
+{
+	const thread *const t = (const thread *)argument;
+
+	thread_run(t);
+	__atomic_fetch_add(&t->device->ended, 1, __ATOMIC_RELEASE);
 	return NULL;
 }
 
@@ -172,7 +195,7 @@ cpu_start(struct tokg_device *d, uint32_t incarnation, struct tokg_error *err)
 	tokg_owner_lives(d);
 	stop_write(c, TOKG_RUN);
 	c->ended = 0;
-	for (uint32_t i = 0; i <= c->workers; i++) {
+	for (uint32_t i = 0; i <= c->workers + (d->geometry.lanes > 0); i++) {
 		if (!thread_start(c, i, err)) {
 			cpu_stop(d, TOKG_STOP_NOW, 10000, &ignored);
 			return -1;
@@ -198,19 +221,19 @@ cpu_taken(struct tokg_device *d, uint64_t *n)
 	return 0;
 }
 
-/* If threads do not end, their memory is not freed. */
-void
+bool
 cpu_close(struct tokg_device *d)
 {
 	cpu_device *const c = (cpu_device *)d;
 	struct tokg_error ignored;
 
 	if (cpu_stop(d, TOKG_STOP_NOW, 10000, &ignored) < 0)
-		return;
+		return false;
 	for (tokg_memory *m :
 		{&c->region, &c->outputs, &c->outbox, &c->tables, &c->scratch, &c->times})
 		tokg_memory_free(m);
 	free(c);
+	return true;
 }
 
 const struct tokg_device_ops cpu_ops = {
@@ -231,10 +254,10 @@ config_right(const struct tokg_device_config *g, struct tokg_error *err)
 
 	if (!tokg_config_proved(g, err))
 		return false;
-	if (g->workers >= THREADS_MAX)
+	if (g->workers >= THREADS_MAX - 1)
 		return tokg_wrong(err, "device: %u workers, at most %d", g->workers,
-			       THREADS_MAX - 1) == 0;
-	if (g->first_cpu >= 0 && (long)g->first_cpu + g->workers >= cpus)
+			       THREADS_MAX - 2) == 0;
+	if (g->first_cpu >= 0 && (long)g->first_cpu + g->workers + (g->geometry.lanes > 0) >= cpus)
 		return tokg_wrong(err,
 			       "device: scanner and %u workers from CPU %d on, the last is %ld",
 			       g->workers, g->first_cpu, cpus - 1) == 0;
@@ -290,6 +313,11 @@ tokg_device_cpu(const struct tokg_device_config *asked, struct tokg_error *err)
 	c->d.geometry = g->geometry;
 	c->workers = g->workers;
 	c->first_cpu = g->first_cpu;
+	c->consumer.g = g->geometry;
+	if (g->text_vocab != NULL) {
+		c->text_view = tokg_view_here(g->text_vocab);
+		c->consumer.text_view = &c->text_view;
+	}
 	if (!memory_all(c, g, err)) {
 		cpu_close(&c->d);
 		return NULL;
@@ -304,8 +332,9 @@ tokg_device_cpu(const struct tokg_device_config *asked, struct tokg_error *err)
 	snprintf(c->d.order_reason, sizeof(c->d.order_reason),
 		"host memory; ring on %s, outputs on %s", tokg_memory_pages(&c->region),
 		tokg_memory_pages(&c->outputs));
-	c->consumer.g = g->geometry;
 	c->consumer.region = (uint8_t *)c->region.at;
+	c->consumer.back = c->consumer.region + g->geometry.back_off;
+	c->consumer.claim = (uint64_t *)(c->consumer.region + g->geometry.claim_off);
 	c->consumer.outputs = (uint8_t *)c->outputs.at;
 	c->consumer.outbox = tokg_outbox_entry(c->d.outbox, 0);
 	c->consumer.outbox_mask = c->d.outbox->n - 1;
@@ -315,6 +344,7 @@ tokg_device_cpu(const struct tokg_device_config *asked, struct tokg_error *err)
 	c->consumer.workers = g->workers;
 	c->consumer.rows = g->rows_of_job > 0 ? g->rows_of_job : ROWS_OF_JOB;
 	c->consumer.heads = g->heads;
+	c->consumer.stop_id = g->stop_id;
 	ctl = (struct tokg_ctl *)c->region.at;
 	*ctl = tokg_ctl_make(g);
 	__atomic_store_n(&ctl->magic, TOKG_MAGIC, __ATOMIC_RELEASE);

@@ -4,17 +4,27 @@
  * consumer.cuh has the hot path. Linked with the static runtime, which loads the driver on first
  * use: the program also starts without a driver, and reports that here.
  *
- * nvcc -std=c++17 -O3 -arch=sm_90 -I../../../include -I.. -c device_cuda.cu
+ * nvcc -std=c++17 -O3 -arch=sm_90 -I../../../include -I.. -I../../tokenizer -c device_cuda.cu
  */
 #include <stdlib.h>
 #include <time.h>
 
-#include "consumer.cuh"
 #include "device_cuda.h"
+#include "engine.cuh"
 
-/* A slot of 2048 rows then has as many jobs as an H100 has multiprocessors. */
-#define ROWS_OF_JOB 16
+/*
+ * Blocks of a multiprocessor: one waits for memory while the other computes. The compiler then has
+ * 128 registers for a thread, and must not need more: see tests/cli/gpu/test_disassembly.py.
+ */
+#define BLOCKS_EACH 2
 #define BLOCKS_MAX 1024 /* workers; at most the lines of the queue */
+/*
+ * Rows of a job: as many as give each worker one job of a slot of ROWS_SHARED rows. At least a row
+ * for each team of the block; at most ROWS_MAX, so that the last worker is not late.
+ */
+#define ROWS_SHARED 2048
+#define ROWS_MIN (TOKG_BLOCK / 32)
+#define ROWS_MAX 64
 
 static_assert(BLOCKS_MAX <= TOKG_QUEUE, "each worker waits at a line of its own");
 
@@ -23,9 +33,17 @@ union block_shared {
 	tokg_hand hand;
 };
 
-/* Block 0 scans, the others work. A cooperative launch fails unless all blocks are resident. */
+/*
+ * Block 0 scans, the last one is the engine if there are lanes, the others work. A cooperative
+ * launch fails unless all blocks are resident.
+ *
+ * TEXT is a kernel of its own, for those who have a vocabulary. It needs some more than 128
+ * registers, so one block is on a multiprocessor.
+ */
+template <bool TEXT>
 __global__ void
-__launch_bounds__(TOKG_BLOCK) tokg_consume(const __grid_constant__ tokg_consumer c)
+__launch_bounds__(TOKG_BLOCK, TEXT ? 1 : BLOCKS_EACH)
+	tokg_consume(const __grid_constant__ tokg_consumer c)
 {
 	__shared__ alignas(16) uint8_t bytes[sizeof(block_shared)];
 	block_shared *const shared = (block_shared *)bytes;
@@ -37,8 +55,11 @@ __launch_bounds__(TOKG_BLOCK) tokg_consume(const __grid_constant__ tokg_consumer
 	b.lanes = 32;
 	b.team = b.tid / 32;
 	b.teams = TOKG_BLOCK / 32;
+	b.encodes = TEXT;
 	if (blockIdx.x == 0)
 		tokg_scanner(&c, &b, &shared->scan);
+	else if (blockIdx.x > c.workers)
+		tokg_engine(&c, &b);
 	else
 		tokg_worker(&c, &b, &shared->hand);
 }
@@ -46,33 +67,77 @@ __launch_bounds__(TOKG_BLOCK) tokg_consume(const __grid_constant__ tokg_consumer
 namespace
 {
 
+const void *
+kernel_of(const struct tokg_cuda *c)
+{
+	return c->consumer.text_view != NULL ? (const void *)tokg_consume<true>
+					     : (const void *)tokg_consume<false>;
+}
+
+/* What the agent logs. A kernel that stays takes its turn for ever, unless MPS runs others beside
+ * it. */
+void
+sharing_tell(struct tokg_cuda *c, bool shared, int processors)
+{
+	char *const to = c->d.sharing;
+	const size_t room = sizeof(c->d.sharing);
+
+	if (shared)
+		snprintf(to, room,
+			"MPS runs kernels of other processes beside the %u blocks on %d "
+			"multiprocessors",
+			c->workers + 1, processors);
+	else
+		snprintf(to, room,
+			"without MPS kernels of other processes wait for their time slice, and the "
+			"consumer for its own: if subscribers compute on this GPU, start "
+			"nvidia-cuda-mps-control, then tokd-gpu and them");
+}
+
 /* The number of workers: as requested, if all are resident at the same time. */
 bool
 workers_count(struct tokg_cuda *c, uint32_t asked, struct tokg_error *err)
 {
-	int of_one = 0, processors = 0;
+	int of_one = 0, processors = 0, shared = 0;
 	int64_t most;
 
 	if (!tokg_cuda_good(c,
 		    cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-			    &of_one, tokg_consume, TOKG_BLOCK, 0),
+			    &of_one, kernel_of(c), TOKG_BLOCK, 0),
 		    "occupancy of the kernel", err) ||
 		!tokg_cuda_good(c,
 			cudaDeviceGetAttribute(
 				&processors, cudaDevAttrMultiProcessorCount, c->index),
-			"number of multiprocessors", err))
+			"number of multiprocessors", err) ||
+		!tokg_cuda_good(c, cudaDeviceGetAttribute(&shared, cudaDevAttrMpsEnabled, c->index),
+			"whether MPS shares it", err))
 		return false;
-	most = (int64_t)of_one * processors - 1;
+	const int64_t others = 1 + (c->d.geometry.lanes > 0);
+
+	most = (int64_t)of_one * processors - others;
 	if (most > BLOCKS_MAX)
 		most = BLOCKS_MAX;
-	if (asked == TOKG_WORKERS_DEFAULT)
-		asked = processors - 1 < most ? (uint32_t)(processors - 1) : (uint32_t)most;
+	if (asked == TOKG_WORKERS_DEFAULT) {
+		/* Under MPS others find room only in what is left of each multiprocessor. */
+		const int64_t wanted = (int64_t)(shared ? 1 : BLOCKS_EACH) * processors - others;
+
+		asked = (uint32_t)(wanted < most ? wanted : most);
+	}
 	if (most < 1 || asked > most)
 		return tokg_wrong(err,
 			       "device cuda:%d: %u workers, it holds %lld beside the scanner",
 			       c->index, asked, (long long)most) == 0;
 	c->workers = asked > 0 ? asked : (uint32_t)most;
+	sharing_tell(c, shared != 0, processors);
 	return true;
+}
+
+uint32_t
+rows_of_job(uint32_t workers)
+{
+	const uint32_t even = (ROWS_SHARED + workers - 1) / workers;
+
+	return even < ROWS_MIN ? ROWS_MIN : even > ROWS_MAX ? ROWS_MAX : even;
 }
 
 /* Reports an error of the runtime or of the driver, whichever is not 0. */
@@ -153,6 +218,7 @@ int
 cuda_start(struct tokg_device *d, uint32_t incarnation, struct tokg_error *err)
 {
 	struct tokg_cuda *const c = (struct tokg_cuda *)d;
+	const uint32_t blocks = 1 + c->workers + (c->d.geometry.lanes > 0);
 	void *arguments[] = {&c->consumer};
 	uint64_t reserved = 0;
 
@@ -167,6 +233,7 @@ cuda_start(struct tokg_device *d, uint32_t incarnation, struct tokg_error *err)
 			cudaMemcpyAsync(c->staging, c->reserved, sizeof(reserved),
 				cudaMemcpyDeviceToHost, c->kernel),
 			"reading the outbox", err) ||
+		!tokg_cuda_good(c, tokg_cuda_done_copy(c), "copying the done words", err) ||
 		!tokg_cuda_good(
 			c, cudaStreamSynchronize(c->kernel), "clearing the work queue", err))
 		return -1;
@@ -176,8 +243,8 @@ cuda_start(struct tokg_device *d, uint32_t incarnation, struct tokg_error *err)
 	if (!incarnation_write(c, incarnation) || stop_write(c, TOKG_RUN) < 0)
 		return unwritable(c, "the region", err);
 	if (!tokg_cuda_good(c,
-		    cudaLaunchCooperativeKernel((void *)tokg_consume, 1 + c->workers, TOKG_BLOCK,
-			    arguments, 0, c->kernel),
+		    cudaLaunchCooperativeKernel(
+			    kernel_of(c), blocks, TOKG_BLOCK, arguments, 0, c->kernel),
 		    "starting the kernel", err))
 		return -1;
 	c->running = true;
@@ -185,20 +252,21 @@ cuda_start(struct tokg_device *d, uint32_t incarnation, struct tokg_error *err)
 }
 
 /* If the kernel does not end, its memory is not freed: freeing would wait for it. */
-void
+bool
 cuda_close(struct tokg_device *d)
 {
 	struct tokg_cuda *const c = (struct tokg_cuda *)d;
 	struct tokg_error ignored;
 
 	if (cuda_stop(d, TOKG_STOP_NOW, 10000, &ignored) < 0)
-		return;
+		return false;
 	tokg_cuda_memory_free(c);
 	if (c->kernel != NULL)
 		cudaStreamDestroy(c->kernel);
 	if (c->io != NULL)
 		cudaStreamDestroy(c->io);
 	free(c);
+	return true;
 }
 
 const struct tokg_device_ops cuda_ops = {
@@ -306,16 +374,17 @@ tokg_device_cuda(const struct tokg_device_config *g, struct tokg_error *err)
 	c->d.region_fd = c->d.region_dmabuf = c->d.outputs_fd = -1;
 	c->host_ring = tokg_memory_none();
 	c->index = g->index;
-	if (!gpu_choose(c, err) || !workers_count(c, g->workers, err) ||
-		!tokg_cuda_memory_get(c, g, err) ||
+	c->consumer.g = g->geometry;
+	if (!gpu_choose(c, err) || !tokg_cuda_text_view_get(c, g->text_vocab, err) ||
+		!workers_count(c, g->workers, err) || !tokg_cuda_memory_get(c, g, err) ||
 		!tokg_cuda_good(c, cudaStreamSynchronize(cudaStreamLegacy), "setting it up", err)) {
 		cuda_close(&c->d);
 		return NULL;
 	}
-	c->consumer.g = g->geometry;
 	c->consumer.owner_limit_ns = tokg_owner_limit_ns(g);
 	c->consumer.workers = c->workers;
-	c->consumer.rows = g->rows_of_job > 0 ? g->rows_of_job : ROWS_OF_JOB;
+	c->consumer.rows = g->rows_of_job > 0 ? g->rows_of_job : rows_of_job(c->workers);
 	c->consumer.heads = g->heads;
+	c->consumer.stop_id = g->stop_id;
 	return &c->d;
 }

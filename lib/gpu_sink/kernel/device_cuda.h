@@ -25,7 +25,14 @@ struct tokg_cuda {
 	void *region;		      /* device pointer */
 	struct tokg_memory host_ring; /* holds the region, if it is not in GPU memory */
 	bool registered;	      /* registered with the GPU */
-	void *gpu_ring, *outputs, *tables, *scratch, *reserved; /* in GPU memory */
+	void *gpu_ring, *outputs, *tables, *scratch, *reserved, *text_view; /* in GPU memory */
+	/*
+	 * The second copy of the done words: a back area whose other words are unused. If the
+	 * region is in host memory, it is in GPU memory, followed by the claims. Else it is in host
+	 * memory, where the agent reads it without a copy by the driver.
+	 */
+	void *gpu_back;
+	uint8_t *host_back; /* pinned, mapped */
 	uint64_t scratch_zero;
 	struct tokg_outbox *outbox; /* pinned, mapped */
 	void *staging;		    /* pinned */
@@ -52,6 +59,9 @@ tokg_cuda_function(const char *name)
 	return f;
 }
 
+/* Copies the vocabulary of TEXT slots, which may be NULL, to the GPU. False with `err`. */
+bool tokg_cuda_text_view_get(
+	struct tokg_cuda *c, const struct tok_vocab *v, struct tokg_error *err);
 /*
  * Allocates ring, outputs, outbox, tables and scratch, and fills in the device and its consumer.
  * False with `err`; call tokg_cuda_memory_free in any case.
@@ -60,6 +70,9 @@ bool tokg_cuda_memory_get(
 	struct tokg_cuda *c, const struct tokg_device_config *g, struct tokg_error *err);
 /* Call only when no kernel runs: freeing memory would wait for it. */
 void tokg_cuda_memory_free(struct tokg_cuda *c);
+
+/* Before the kernel starts: the region's done words to where they are, too. */
+cudaError_t tokg_cuda_done_copy(struct tokg_cuda *c);
 
 /* Operations of the device: see device.h. */
 int tokg_cuda_write_u64(struct tokg_device *d, uint64_t offset, uint64_t value);

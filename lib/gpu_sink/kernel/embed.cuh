@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "block.cuh"
+#include "block/block.cuh"
 #include "element.h"
 
 #ifdef __CUDACC__
@@ -161,9 +161,186 @@ tokg_row_word_position(const tokg_block *b, const tokg_embed *e, const uint8_t *
 	}
 }
 
-/* LayerNorm with the variance around the mean; the second and third pass hit the cache. */
+/*
+ * Vectors of 16 bytes of a row that a thread holds in registers. Word, position and type are then
+ * loaded once, many in flight together; without that, LayerNorm's three passes would wait for
+ * memory once per element. A team of a GPU holds 1024 elements.
+ */
+#ifdef __CUDA_ARCH__
+#define TOKG_TEAM 1u
+#define TOKG_UNROLL _Pragma("unroll")
+#else
+#define TOKG_TEAM 32u /* one thread is what 32 are there */
+#define TOKG_UNROLL
+#endif
+#define TOKG_HELD (32u * TOKG_TEAM) /* elements, at most */
+/*
+ * Vectors that are loaded together. Two blocks on a multiprocessor leave a thread 128 registers,
+ * and a row of 1024 elements of fp32 at once would need more. Of word, type and position: a whole
+ * row of 768. Of gamma and beta, which are near: fewer.
+ */
+#define TOKG_TOGETHER (6u * TOKG_TEAM)
+#define TOKG_SCALED (4u * TOKG_TEAM)
+
+/* No load moves over it: the compiler moves none over a barrier. */
 TOKG_DEV void
-tokg_row_bert(const tokg_block *b, const tokg_embed *e, const uint8_t *word,
+tokg_loads_apart(void)
+{
+#ifdef __CUDA_ARCH__
+	__syncwarp();
+#endif
+}
+
+TOKG_DEV uint32_t
+tokg_held(uint32_t dtype)
+{
+	return (dtype == TOKG_F32 ? 8 : 4) * TOKG_TEAM;
+}
+
+/* How many of them there are in this row. On a GPU a constant, so that they are registers. */
+TOKG_DEV uint32_t
+tokg_holds(const tokg_block *b, const tokg_embed *e, uint32_t dtype)
+{
+#ifdef __CUDA_ARCH__
+	return tokg_held(dtype);
+#else
+	return (e->row_bytes / 16 + b->lanes - 1) / b->lanes;
+#endif
+}
+
+TOKG_DEV uint32_t
+tokg_per_vec(uint32_t dtype)
+{
+	return dtype == TOKG_F32 ? 4 : 8;
+}
+
+TOKG_DEV float
+tokg_vec_element(uint32_t dtype, tokg_vec16 v, uint32_t i)
+{
+	if (dtype == TOKG_F32)
+		return tokg_bits_float(v.w[i]);
+	return tokg_element16(dtype, (uint16_t)(v.w[i / 2] >> i % 2 * 16));
+}
+
+/* Into a vector that was 0. */
+TOKG_DEV void
+tokg_vec_element_set(uint32_t dtype, tokg_vec16 *v, uint32_t i, float f)
+{
+	if (dtype == TOKG_F32)
+		v->w[i] = tokg_float_bits(f);
+	else
+		v->w[i / 2] |= (uint32_t)tokg_element16_of(dtype, f) << i % 2 * 16;
+}
+
+/* (word + type) + position of this thread's elements; returns their sum. */
+TOKG_DEV float
+tokg_held_load(const tokg_block *b, const tokg_embed *e, uint32_t dtype, const uint8_t *word,
+	const uint8_t *position, float *x)
+{
+	const uint32_t per = tokg_per_vec(dtype), n = e->row_bytes / 16;
+	const uint32_t holds = tokg_holds(b, e, dtype);
+	float sum = 0;
+
+	TOKG_UNROLL
+	for (uint32_t k = 0; k < holds; k++) {
+		const uint32_t at = b->lane + k * b->lanes;
+		tokg_vec16 w = {}, t = {}, q = {};
+
+		if (k == TOKG_TOGETHER)
+			tokg_loads_apart();
+
+		if (at < n) {
+			w = tokg_vec_load(word, at);
+			t = tokg_vec_load(e->type, at);
+			q = tokg_vec_load(position, at);
+		}
+		TOKG_UNROLL
+		for (uint32_t i = 0; i < per; i++)
+			x[k * per + i] =
+				(tokg_vec_element(dtype, w, i) + tokg_vec_element(dtype, t, i)) +
+				tokg_vec_element(dtype, q, i);
+	}
+	TOKG_UNROLL
+	for (uint32_t i = 0; i < per * holds; i++)
+		sum += x[i];
+	return sum;
+}
+
+/* Some of gamma and beta. */
+struct tokg_scaling {
+	tokg_vec16 gamma[TOKG_SCALED], beta[TOKG_SCALED];
+};
+
+/* Those of the vectors from `from` on. */
+TOKG_DEV void
+tokg_scaling_load(const tokg_block *b, const tokg_embed *e, uint32_t from, tokg_scaling *s)
+{
+	TOKG_UNROLL
+	for (uint32_t k = 0; k < TOKG_SCALED; k++) {
+		const uint32_t at = b->lane + (from + k) * b->lanes;
+
+		s->gamma[k] = s->beta[k] = {};
+		if (at < e->row_bytes / 16) {
+			s->gamma[k] = tokg_vec_load(e->gamma, at);
+			s->beta[k] = tokg_vec_load(e->beta, at);
+		}
+	}
+}
+
+/* LayerNorm of a row of whole vectors, at most tokg_held() for each thread. */
+TOKG_DEV void
+tokg_row_bert_held(const tokg_block *b, const tokg_embed *e, uint32_t dtype, const uint8_t *word,
+	const uint8_t *position, uint8_t *out)
+{
+	const uint32_t per = tokg_per_vec(dtype), n = e->row_bytes / 16;
+	const uint32_t holds = tokg_holds(b, e, dtype);
+	float x[TOKG_HELD], squares = 0, mean, scale;
+	tokg_scaling s;
+
+	mean = tokg_team_sumf(tokg_held_load(b, e, dtype, word, position, x)) / (float)e->dim;
+	TOKG_UNROLL
+	for (uint32_t k = 0; k < holds; k++) {
+		if (b->lane + k * b->lanes >= n)
+			continue;
+		TOKG_UNROLL
+		for (uint32_t i = 0; i < per; i++) {
+			const float d = x[k * per + i] - mean;
+
+			squares += d * d;
+		}
+	}
+	tokg_scaling_load(b, e, 0, &s);
+	scale = tokg_root_inverse(tokg_team_sumf(squares) / (float)e->dim + e->epsilon);
+	/* All loads are before the first store, which the compiler must assume to change them. */
+	TOKG_UNROLL
+	for (uint32_t k = 0; k < holds; k++) {
+		if (k > 0 && k % TOKG_SCALED == 0) {
+			tokg_loads_apart();
+			tokg_scaling_load(b, e, k, &s);
+		}
+		TOKG_UNROLL
+		for (uint32_t i = 0; i < per; i++)
+			x[k * per + i] =
+				(x[k * per + i] - mean) * scale *
+					tokg_vec_element(dtype, s.gamma[k % TOKG_SCALED], i) +
+				tokg_vec_element(dtype, s.beta[k % TOKG_SCALED], i);
+	}
+	TOKG_UNROLL
+	for (uint32_t k = 0; k < holds; k++) {
+		tokg_vec16 v = {};
+
+		if (b->lane + k * b->lanes >= n)
+			continue;
+		TOKG_UNROLL
+		for (uint32_t i = 0; i < per; i++)
+			tokg_vec_element_set(dtype, &v, i, x[k * per + i]);
+		tokg_vec_store(out, b->lane + k * b->lanes, v);
+	}
+}
+
+/* LayerNorm of any other row; the second and third pass hit the cache. */
+TOKG_DEV void
+tokg_row_bert_any(const tokg_block *b, const tokg_embed *e, const uint8_t *word,
 	const uint8_t *position, uint8_t *out)
 {
 	const uint32_t t = e->dtype;
@@ -187,41 +364,71 @@ tokg_row_bert(const tokg_block *b, const tokg_embed *e, const uint8_t *word,
 #undef TOKG_X
 }
 
+/* LayerNorm with the variance around the mean. The type is a constant of each call: it decides
+ * which registers there are. */
+TOKG_DEV void
+tokg_row_bert(const tokg_block *b, const tokg_embed *e, const uint8_t *word,
+	const uint8_t *position, uint8_t *out)
+{
+	if (e->row_bytes % 16 != 0 || e->row_bytes / 16 > tokg_held(e->dtype) * b->lanes)
+		tokg_row_bert_any(b, e, word, position, out);
+	else if (e->dtype == TOKG_F32)
+		tokg_row_bert_held(b, e, TOKG_F32, word, position, out);
+	else if (e->dtype == TOKG_F16)
+		tokg_row_bert_held(b, e, TOKG_F16, word, position, out);
+	else
+		tokg_row_bert_held(b, e, TOKG_BF16, word, position, out);
+}
+
+#define TOKG_ROW_BAD_ID 1u
+#define TOKG_ROW_BAD_POSITION 2u
+
+/* One row; returns what was wrong with it. */
+TOKG_DEV uint32_t
+tokg_row(const tokg_block *b, const tokg_embed *e, uint32_t id, uint64_t position, uint8_t *out)
+{
+	const bool bad_id = id >= e->n_ids;
+	const bool bad_position = e->kind != TOKG_KIND_WORD && position >= e->n_positions;
+	const uint8_t *w, *q;
+
+	if (bad_id || bad_position) {
+		tokg_row_zero(b, e, out);
+		return bad_position ? TOKG_ROW_BAD_POSITION : TOKG_ROW_BAD_ID;
+	}
+	w = e->word + (uint64_t)id * e->row_bytes;
+	if (e->kind == TOKG_KIND_WORD) {
+		tokg_row_word(b, e, w, out);
+		return 0;
+	}
+	q = e->position + position * e->row_bytes;
+	if (e->kind == TOKG_KIND_WORD_POSITION)
+		tokg_row_word_position(b, e, w, q, out);
+	else
+		tokg_row_bert(b, e, w, q, out);
+	return 0;
+}
+
 /*
- * Rows [0, n) of ids[], whose first has position `position`, to out[], by all teams of the block.
- * For all threads: how many ids were beyond the table, plus those of positions times 2^32.
+ * Rows [0, n) of ids[], whose first has position `position`, to out[], by all teams of the block. A
+ * team's ids are loaded together, one by each thread: one wait for all, not one per row.
+ * For all threads: how many threads saw an id beyond the table, plus those of positions times 2^32.
  */
 TOKG_DEV uint64_t
 tokg_rows(tokg_block *b, const tokg_embed *e, const uint32_t *ids, uint32_t n, uint64_t position,
 	uint8_t *out)
 {
-	uint64_t bad = 0;
+	uint32_t bad = 0;
 
-	for (uint32_t r = b->team; r < n; r += b->teams) {
-		const uint32_t id = tokg_read32(ids + r);
-		const uint64_t p = position + r;
-		const bool bad_id = id >= e->n_ids;
-		const bool bad_position = e->kind != TOKG_KIND_WORD && p >= e->n_positions;
-		uint8_t *const row = out + (uint64_t)r * e->row_bytes;
+	for (uint32_t r0 = b->team; r0 < n; r0 += b->teams * b->lanes) {
+		const uint32_t mine = r0 + b->lane * b->teams;
+		const uint32_t id = mine < n ? tokg_read32(ids + mine) : 0;
 
-		if (bad_id || bad_position) {
-			if (b->lane == 0)
-				bad += (uint64_t)bad_position << 32 | (uint64_t)bad_id;
-			tokg_row_zero(b, e, row);
-			continue;
+		for (uint32_t k = 0; k < b->lanes && r0 + k * b->teams < n; k++) {
+			const uint32_t r = r0 + k * b->teams;
+
+			bad |= tokg_row(b, e, tokg_team_of(id, k), position + r,
+				out + (uint64_t)r * e->row_bytes);
 		}
-		const uint8_t *const w = e->word + (uint64_t)id * e->row_bytes;
-
-		if (e->kind == TOKG_KIND_WORD) {
-			tokg_row_word(b, e, w, row);
-			continue;
-		}
-		const uint8_t *const q = e->position + p * e->row_bytes;
-
-		if (e->kind == TOKG_KIND_WORD_POSITION)
-			tokg_row_word_position(b, e, w, q, row);
-		else
-			tokg_row_bert(b, e, w, q, row);
 	}
-	return tokg_sum(b, bad);
+	return tokg_sum(b, (uint64_t)(bad & TOKG_ROW_BAD_POSITION) << 31 | (bad & TOKG_ROW_BAD_ID));
 }

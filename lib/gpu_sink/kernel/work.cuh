@@ -7,6 +7,16 @@
  *   worker    takes the next index from `next`, before its job exists, and spins on that line only
  *             until seq is its index + 1 (acquire)
  *
+ * A job is rows, or a slot that was claimed (struct tokg_taken). A worker checks the slot
+ * (slot.cuh). What is one job it then does itself; what is more goes back to the scanner:
+ *
+ *   worker    ready[i % R], i from `n_ready`: its slot (release); what it found is in found[slot]
+ *   scanner   takes ready slots in this order, and puts their rows on the queue
+ *
+ * So only the scanner waits for room in the queue. A worker waits for nothing but its next job: a
+ * slot is claimed once, and the list has room for all slots. So the scanner's wait ends: each line
+ * before the one that it waits for has a worker, or the next free worker takes it.
+ *
  * A record with many ids is several jobs with consecutive indices. The line of its first job is
  * freed when the last one is finished: until then record[i % Q] belongs to them.
  */
@@ -16,15 +26,20 @@
 
 #include "device.h"
 #include "embed.cuh"
+#include "tokenize/encode.cuh"
 
 #define TOKG_QUEUE 1024		   /* lines; a power of two */
 #define TOKG_JOBS_MAX 256	   /* of one record: fewer than TOKG_QUEUE */
 #define TOKG_LIMIT_NS 10000000000u /* of every wait for another block */
 #define TOKG_BUSY_NS 1000000u
+#define TOKG_BEGUN(incarnation, turn) ((uint64_t)(incarnation) << 16 | (turn))
+#define TOKG_BEGUN_TURN(begun) ((uint32_t)(begun)&0xffffu)
+
+enum tokg_what { TOKG_WHAT_ROWS, TOKG_WHAT_SLOT };
 
 /* Some rows of one record, and its outbox entry. */
 struct tokg_job {
-	uint64_t ids;  /* offset in the region of the record's first id */
+	uint64_t ids;  /* offset from `copies` of the record's first id */
 	uint64_t out;  /* offset in the outputs of the record's first row */
 	uint64_t job0; /* index of the record's first job */
 	uint64_t ticket;
@@ -34,7 +49,8 @@ struct tokg_job {
 	uint32_t first, position0, tokens, epoch;
 	uint32_t row0, rows, jobs;
 	uint16_t part, parts, flags;
-	uint8_t redo, status;
+	uint8_t redo;
+	uint8_t what; /* enum tokg_what */
 #ifdef TOKG_STAGES
 	uint64_t checked, handed, begun; /* stamps, of a build that measures: see TOKG_STAMP */
 #endif
@@ -42,6 +58,19 @@ struct tokg_job {
 #ifndef TOKG_STAGES
 static_assert(sizeof(struct tokg_job) == 112, "a job and its two words are a line");
 #endif
+
+/* A claimed slot. */
+struct tokg_taken {
+	struct tokg_hdr hdr;
+	uint64_t ticket, done_was, visible;
+	uint32_t slot, epoch; /* back.epoch as it was then */
+	uint64_t checked;     /* stamp, as above */
+	uint8_t pad[6], redo;
+	uint8_t what; /* where a job has it */
+};
+static_assert(sizeof(struct tokg_taken) == 112 &&
+		      offsetof(struct tokg_taken, what) == offsetof(struct tokg_job, what),
+	"one is told from the other");
 
 /*
  * With -DTOKG_STAGES, for measuring programs only, a slot's outbox entry has in `reserved` when its
@@ -54,9 +83,14 @@ static_assert(sizeof(struct tokg_job) == 112, "a job and its two words are a lin
 #define TOKG_STAMP(word) ((void)0)
 #endif
 
+union tokg_work_item {
+	struct tokg_job job;
+	struct tokg_taken taken;
+};
+
 struct tokg_line {
 	uint64_t seq, freed;
-	struct tokg_job job;
+	union tokg_work_item item;
 };
 
 /* Counts finished parts; the last one resets it to 0. */
@@ -71,11 +105,14 @@ struct tokg_work {
 	uint64_t quit;	/* no more jobs */
 	uint64_t alive; /* when the owner's word last changed; consumer's clock, ns */
 	uint64_t pad1[14];
+	uint64_t n_ready;
+	uint64_t pad2[15];
 	struct tokg_line line[TOKG_QUEUE];
 	struct tokg_state record[TOKG_QUEUE];
+	uint64_t ready[TOKG_SCAN_MAX]; /* its index + 1, in 32 bits, and the slot */
 };
 
-/* A validated record of the current slot. */
+/* A validated record of a slot. */
 struct tokg_part {
 	uint64_t request;
 	uint64_t out; /* from the slot's first row, bytes */
@@ -86,7 +123,26 @@ struct tokg_part {
 };
 
 /*
- * The state of one incarnation. Its starter zeroes work, seen and slots, and ensures that no thread
+ * A lane, in the consumer's memory; continues over incarnations. A worker writes it and then
+ * `begun`, when the slot of a text is done; then it is the engine's, until `ended` has its turn.
+ */
+struct tokg_lane {
+	uint64_t begun; /* incarnation << 16 | turn */
+	uint64_t epoch;
+	uint64_t prompt;       /* ids of the text */
+	uint64_t last, before; /* ids: the last one, and the one before it */
+	uint64_t made;	       /* tokens */
+	uint64_t pad[2];
+};
+
+/* A slot that is right, and more than a job. Its parts are in `parts`. */
+struct tokg_found {
+	struct tokg_taken taken;
+	uint32_t parts, jobs;
+};
+
+/*
+ * The state of one incarnation. Its starter zeroes work and slots, and ensures that no thread
  * of an older one still writes outputs.
  */
 struct tokg_consumer {
@@ -96,10 +152,30 @@ struct tokg_consumer {
 	struct tokg_out_entry *outbox;
 	uint64_t outbox_mask;
 	uint64_t *outbox_reserved; /* continues over incarnations */
+	/*
+	 * What the consumer asks of each slot is near it: on a GPU whose ring is in host memory a
+	 * read of the ring crosses the bus, and waits a microsecond. Done words are twice where
+	 * somebody else reads them on the other side: `back` is a back area (of which only they are
+	 * used) in the consumer's memory, `back_far` one that it only writes, NULL: none. The far
+	 * word is written first: what the consumer takes for done, others were told.
+	 */
+	uint8_t *back, *back_far;
+	uint64_t *claim; /* [producers * slots]; continues over incarnations */
+	uint8_t *copies; /* [producers * slots][slot_bytes]: payloads as checked */
 	struct tokg_work *work;
-	uint64_t *seen;			    /* [producers * slots]: last processed tickets */
-	struct tokg_state *slots;	    /* [producers * slots] */
-	struct tokg_part *parts;	    /* [slot_bytes / 64] */
+	struct tokg_state *slots; /* [producers * slots] */
+	struct tokg_found *found; /* [producers * slots] */
+	struct tokg_part *parts;  /* [producers * slots][slot_bytes / 64] */
+	/* Of TEXT slots. */
+	const struct tokg_view *text_view; /* NULL: there are none */
+	uint64_t text_ids; /* [producers * slots][tokg_text_ids_bytes()]: offset from `copies` */
+	uint8_t *text_scratch; /* [1 + workers], of a block each */
+	uint64_t text_scratch_bytes;
+	/* Of generation; see lanes.cuh. */
+	struct tokg_lane *lanes;	    /* [producers * lanes] */
+	uint64_t *log_head;		    /* [producers]: next position of the log */
+	uint32_t *asked;		    /* [producers * slots]: flags of the header */
+	uint32_t stop_id;		    /* the engine's end of a text */
 	const uint64_t *owner;		    /* in host memory; changes while the owner runs */
 	uint64_t owner_limit_ns;	    /* the consumer ends after this time without a change */
 	struct tokg_scan_times *scan_times; /* in host memory; NULL: not measured */
@@ -108,6 +184,13 @@ struct tokg_consumer {
 	uint32_t rows;			    /* the most rows of a job */
 	bool heads;
 };
+
+/* The most bytes of ids of a TEXT slot: a text has at most one id per byte. */
+TOKG_FN uint64_t
+tokg_text_ids_bytes(const struct tokg_geometry *g)
+{
+	return 4ull * (g->slot_bytes < TOKG_TEXT_MAX ? g->slot_bytes : TOKG_TEXT_MAX);
+}
 
 TOKG_DEV struct tokg_ctl *
 tokg_ctl_of(const tokg_consumer *c)
@@ -119,6 +202,20 @@ TOKG_DEV uint64_t *
 tokg_word(const tokg_consumer *c, uint64_t offset)
 {
 	return (uint64_t *)(c->region + offset);
+}
+
+/* A done word of a back area. */
+TOKG_DEV uint64_t *
+tokg_done_in(const tokg_consumer *c, uint8_t *back, uint32_t slot)
+{
+	return (uint64_t *)(back + c->g.back_stride * (slot / c->g.slots) +
+			    sizeof(struct tokg_back) + 8ull * (slot % c->g.slots));
+}
+
+TOKG_DEV uint8_t *
+tokg_copy_of(const tokg_consumer *c, uint32_t slot)
+{
+	return c->copies + (uint64_t)c->g.slot_bytes * slot;
 }
 
 TOKG_DEV bool
@@ -143,26 +240,41 @@ tokg_busy(const tokg_consumer *c, uint64_t *last)
 	return tokg_stop_now(c);
 }
 
-/*
- * The end of a slot: stamps, then `done`, by compare-and-swap from its previous value. If that has
- * changed, another incarnation has ended this ticket, and nothing else is written.
- */
-TOKG_DEV void
-tokg_slot_end(const tokg_consumer *c, const tokg_job *j, uint64_t status, uint64_t now)
+/* Nobody else has ended this ticket. */
+TOKG_DEV bool
+tokg_done_lacks(const tokg_consumer *c, const tokg_job *j)
 {
-	const uint32_t p = j->slot / c->g.slots, s = j->slot % c->g.slots;
-	uint64_t *const done = tokg_word(c, tokg_done_at(&c->g, p, s));
-	uint64_t *const stamp = tokg_word(c, tokg_stamp_at(&c->g, p, s));
-
-	if (tokg_ld(done) != j->done_was)
-		return;
-	tokg_st(stamp, j->visible);
-	tokg_st(stamp + 1, now);
-	tokg_cas(done, j->done_was, TOKG_DONE(j->ticket, status));
+	return tokg_ld(tokg_done_in(c, c->back, j->slot)) == j->done_was;
 }
 
-/* Writes a record's outbox entry. */
 TOKG_DEV void
+tokg_stamps_write(const tokg_consumer *c, const tokg_job *j, uint64_t now)
+{
+	uint64_t *const stamp =
+		tokg_word(c, tokg_stamp_at(&c->g, j->slot / c->g.slots, j->slot % c->g.slots));
+
+	tokg_st(stamp, j->visible);
+	tokg_st(stamp + 1, now);
+}
+
+/* By compare-and-swap from its previous value: if that has changed, another incarnation has ended
+ * this ticket. */
+TOKG_DEV void
+tokg_done_write(const tokg_consumer *c, const tokg_job *j, uint64_t status)
+{
+	const uint64_t done = TOKG_DONE(j->ticket, status);
+
+	if (c->back_far != NULL) {
+		tokg_st_fenced(tokg_done_in(c, c->back_far, j->slot), done);
+		/* Or it could land behind that of the slot's next use, which the near word allows.
+		 */
+		tokg_own_fence();
+	}
+	tokg_cas_fenced(tokg_done_in(c, c->back, j->slot), j->done_was, done);
+}
+
+/* Writes a record's outbox entry except its seq, which is 1 + the index that it returns. */
+TOKG_DEV uint64_t
 tokg_entry_write(const tokg_consumer *c, const tokg_job *j, uint8_t status, uint64_t now)
 {
 	struct tokg_out_entry e = {};
@@ -194,57 +306,151 @@ tokg_entry_write(const tokg_consumer *c, const tokg_job *j, uint8_t status, uint
 #endif
 	memcpy(words, &e, sizeof(e));
 
-	index = tokg_add(c->outbox_reserved, 1);
+	index = tokg_own_add(c->outbox_reserved, 1);
 	to = (uint64_t *)(c->outbox + (index & c->outbox_mask));
 	for (uint32_t i = 1; i < sizeof(e) / 8; i++)
 		tokg_put(to + i, words[i]);
-	tokg_st_release(to, index + 1);
+	return index;
 }
 
-/* 0 means OK. */
-TOKG_DEV uint64_t
-tokg_worst(uint64_t status)
+TOKG_DEV void
+tokg_entry_publish(const tokg_consumer *c, uint64_t index)
 {
-	return status != 0 ? status : (uint64_t)TOKG_OK;
+	tokg_st_fenced((uint64_t *)(c->outbox + (index & c->outbox_mask)), index + 1);
+}
+
+/* By who finishes a slot that generates, before it is done. */
+TOKG_DEV void
+tokg_lane_begin(const tokg_consumer *c, const tokg_job *j)
+{
+	const uint32_t producer = j->slot / c->g.slots, flags = c->asked[j->slot];
+	const uint32_t number = TOKG_FLAGS_LANE(flags), turn = TOKG_FLAGS_TURN(flags);
+	tokg_lane *const lane = &c->lanes[(uint64_t)producer * c->g.lanes + number];
+	const uint32_t *const ids = (const uint32_t *)(c->copies + j->ids);
+	uint64_t last = 0;
+
+	/* An older incarnation had begun it: it is cut. */
+	if (TOKG_BEGUN_TURN(tokg_own_ld_acquire(&lane->begun)) == turn)
+		return;
+	if (j->tokens > 0)
+		last = ids[j->tokens - 1] % c->g.n_ids;
+	tokg_put(&lane->epoch, j->epoch);
+	tokg_put(&lane->prompt, (uint64_t)j->first + j->tokens);
+	tokg_put(&lane->last, last);
+	tokg_put(&lane->before, 0);
+	tokg_put(&lane->made, 0);
+	/* Before `done`: who waits for all lanes looks when all slots are done. */
+	tokg_st(tokg_word(c, tokg_opened_at(&c->g, producer, number)), TOKG_LANE_WORD(0, turn, 0));
+	tokg_own_st_release(&lane->begun, TOKG_BEGUN(c->incarnation, turn));
+}
+
+/*
+ * A worker may have ended between the two words, and its slot may fail when it is done again: then
+ * the lane has not begun. By all threads of the scanner, before it takes a slot.
+ */
+TOKG_DEV void
+tokg_lanes_repair(const tokg_consumer *c, const tokg_block *b)
+{
+	for (uint32_t i = b->tid; i < c->g.producers * c->g.lanes; i += b->n) {
+		uint64_t *const opened = tokg_word(c, c->g.opened_off + 8ull * i);
+		const uint32_t turn = TOKG_BEGUN_TURN(tokg_own_ld(&c->lanes[i].begun));
+
+		if (TOKG_LANE_TURN(tokg_ld(opened)) != turn)
+			tokg_st(opened, TOKG_LANE_WORD(0, turn, 0));
+	}
+}
+
+/*
+ * The end of a slot with one record, or of one that failed: outputs, entry and stamps, one fence,
+ * then the entry's seq and `done`.
+ *
+ * Beyond the GPU `done` may be seen before seq. That is no harm: the entry's index was reserved
+ * before the fence, so who sees `done` finds the entry among those that are reserved, and waits for
+ * its seq; and the next incarnation begins when this one has ended, all of its stores with it.
+ */
+TOKG_DEV void
+tokg_slot_finish(const tokg_consumer *c, const tokg_job *j, uint64_t status, uint64_t now)
+{
+	uint64_t index;
+
+	if (!tokg_done_lacks(c, j))
+		return;
+	index = tokg_entry_write(c, j, (uint8_t)status, now);
+	tokg_stamps_write(c, j, now);
+	if (status == TOKG_OK && (j->flags & TOKG_GENERATE))
+		tokg_lane_begin(c, j);
+	tokg_fence();
+	tokg_entry_publish(c, index);
+	tokg_done_write(c, j, status);
+}
+
+/* The end of a record of a BATCH, and with the last one of the slot. */
+TOKG_DEV void
+tokg_part_finish(const tokg_consumer *c, const tokg_job *j, uint64_t status, uint64_t now)
+{
+	struct tokg_state *const slot = &c->slots[j->slot];
+	const bool right = tokg_done_lacks(c, j);
+	uint64_t worst;
+
+	if (right) {
+		const uint64_t index = tokg_entry_write(c, j, (uint8_t)status, now);
+
+		tokg_fence();
+		tokg_entry_publish(c, index);
+	}
+	if (status > TOKG_OK)
+		tokg_raise(&slot->status, status);
+	if (tokg_add(&slot->finished, 1) + 1 != j->parts)
+		return;
+	worst = tokg_own_ld(&slot->status);
+	tokg_own_st(&slot->finished, 0);
+	tokg_own_st(&slot->status, 0);
+	if (!right)
+		return;
+	tokg_stamps_write(c, j, now);
+	tokg_fence();
+	tokg_done_write(c, j, worst != 0 ? worst : (uint64_t)TOKG_OK);
+}
+
+/* Counts a finished job of a record that has several. True: it was the last, and the record's
+ * status is in *status. */
+TOKG_DEV bool
+tokg_record_counted(const tokg_consumer *c, const tokg_job *j, uint64_t *status)
+{
+	struct tokg_state *const record = &c->work->record[j->job0 & (TOKG_QUEUE - 1)];
+	uint64_t worst;
+
+	if (*status > TOKG_OK)
+		tokg_raise(&record->status, *status);
+	if (tokg_add(&record->finished, 1) + 1 != j->jobs)
+		return false;
+	worst = tokg_own_ld(&record->status);
+	tokg_own_st(&record->finished, 0);
+	tokg_own_st(&record->status, 0);
+	if (worst != 0)
+		*status = worst;
+	return true;
 }
 
 /* By one thread, after all rows of the job: outputs, outbox entry, done, in this order. */
 TOKG_DEV void
 tokg_job_finish(const tokg_consumer *c, const tokg_job *j, uint64_t index, uint64_t status)
 {
-	struct tokg_state *const record = &c->work->record[j->job0 & (TOKG_QUEUE - 1)];
-	struct tokg_state *const slot = &c->slots[j->slot];
-	const uint32_t p = j->slot / c->g.slots, s = j->slot % c->g.slots;
-
-	if (status > TOKG_OK)
-		tokg_raise(&record->status, status);
-	if (tokg_add(&record->finished, 1) + 1 == j->jobs) {
-		const uint64_t worst = tokg_ld(&record->status);
-		const uint64_t now = tokg_now();
-
-		tokg_st(&record->finished, 0);
-		tokg_st(&record->status, 0);
-		if (tokg_ld(tokg_word(c, tokg_done_at(&c->g, p, s))) == j->done_was)
-			tokg_entry_write(c, j, (uint8_t)tokg_worst(worst), now);
-		if (worst > TOKG_OK)
-			tokg_raise(&slot->status, worst);
-		if (tokg_add(&slot->finished, 1) + 1 == j->parts) {
-			const uint64_t all = tokg_ld(&slot->status);
-
-			tokg_st(&slot->finished, 0);
-			tokg_st(&slot->status, 0);
-			tokg_slot_end(c, j, tokg_worst(all), now);
-		}
-		tokg_st_release(&c->work->line[j->job0 & (TOKG_QUEUE - 1)].freed, j->job0 + 1);
+	if (j->jobs == 1 || tokg_record_counted(c, j, &status)) {
+		if (j->parts == 1)
+			tokg_slot_finish(c, j, status, tokg_now());
+		else
+			tokg_part_finish(c, j, status, tokg_now());
+		tokg_own_st_release(&c->work->line[j->job0 & (TOKG_QUEUE - 1)].freed, j->job0 + 1);
 	}
 	if (index != j->job0)
-		tokg_st_release(&c->work->line[index & (TOKG_QUEUE - 1)].freed, index + 1);
+		tokg_own_st_release(&c->work->line[index & (TOKG_QUEUE - 1)].freed, index + 1);
 }
 
 TOKG_DEV void
 tokg_job_run(const tokg_consumer *c, tokg_block *b, const tokg_job *j, uint64_t index)
 {
-	const uint64_t bad = tokg_rows(b, &c->e, (const uint32_t *)(c->region + j->ids) + j->row0,
+	const uint64_t bad = tokg_rows(b, &c->e, (const uint32_t *)(c->copies + j->ids) + j->row0,
 		j->rows, (uint64_t)j->position0 + j->row0,
 		c->outputs + j->out + (uint64_t)j->row0 * c->g.row_bytes);
 
@@ -263,7 +469,7 @@ tokg_queue_wait(const tokg_consumer *c, uint64_t index)
 	const uint64_t since = tokg_now();
 	uint64_t busy = since;
 
-	while (tokg_ld_acquire(freed) != index + 1) {
+	while (tokg_own_ld_acquire(freed) != index + 1) {
 		if (tokg_stop_now(c) || tokg_busy(c, &busy) || tokg_now() - since > TOKG_LIMIT_NS)
 			return false;
 		tokg_pause();
@@ -272,27 +478,40 @@ tokg_queue_wait(const tokg_consumer *c, uint64_t index)
 }
 
 TOKG_DEV bool
-tokg_queue_push(const tokg_consumer *c, uint64_t index, const tokg_job *j)
+tokg_queue_push(const tokg_consumer *c, uint64_t index, const union tokg_work_item *item)
 {
 	struct tokg_line *const line = &c->work->line[index & (TOKG_QUEUE - 1)];
-	uint64_t words[sizeof(*j) / 8];
+	uint64_t words[sizeof(*item) / 8];
 
 	if (index >= TOKG_QUEUE && !tokg_queue_wait(c, index - TOKG_QUEUE))
 		return false;
-	memcpy(words, j, sizeof(words));
+	memcpy(words, item, sizeof(words));
 	for (uint32_t i = 0; i < sizeof(words) / 8; i++)
-		tokg_put((uint64_t *)&line->job + i, words[i]);
-	tokg_st_release(&line->seq, index + 1);
+		tokg_put((uint64_t *)&line->item + i, words[i]);
+	tokg_own_st_release(&line->seq, index + 1);
 	return true;
 }
 
-/* Shared by a worker's threads. */
-struct tokg_hand {
-	struct tokg_reduce reduce;
-	struct tokg_job job;
-	uint64_t index;
-	bool leave;
-};
+/* By one thread of a worker, when found[slot] and its parts are written. */
+TOKG_DEV void
+tokg_ready_put(const tokg_consumer *c, uint32_t slot)
+{
+	const uint64_t index = tokg_own_add(&c->work->n_ready, 1);
+
+	tokg_own_st_release(&c->work->ready[index & (TOKG_SCAN_MAX - 1)], (index + 1) << 32 | slot);
+}
+
+/* By one thread of the scanner: entry `index` of the list. */
+TOKG_DEV bool
+tokg_ready_get(const tokg_consumer *c, uint64_t index, uint32_t *slot)
+{
+	const uint64_t *const entry = &c->work->ready[index & (TOKG_SCAN_MAX - 1)];
+
+	if (tokg_own_ld(entry) >> 32 != (uint32_t)(index + 1))
+		return false;
+	*slot = (uint32_t)tokg_own_ld_acquire(entry);
+	return true;
+}
 
 /*
  * Waiting for work has no limit while the owner runs. It ends with either kind of stop. The scanner
@@ -303,13 +522,13 @@ TOKG_DEV bool
 tokg_worker_leaves(const tokg_consumer *c, uint64_t *since)
 {
 	const uint64_t now = tokg_now();
-	uint64_t alive = tokg_ld(&c->work->alive);
+	uint64_t alive = tokg_own_ld(&c->work->alive);
 
 	if (*since == 0)
 		*since = now;
 	if (alive < *since)
 		alive = *since;
-	return tokg_ld(&c->work->quit) != 0 || tokg_stop_now(c) ||
+	return tokg_own_ld(&c->work->quit) != 0 || tokg_stop_now(c) ||
 	       (now > alive && now - alive > 2 * c->owner_limit_ns);
 }
 
@@ -319,37 +538,12 @@ tokg_worker_wait(const tokg_consumer *c, tokg_block *b, uint64_t index)
 	const uint64_t *const seq = &c->work->line[index & (TOKG_QUEUE - 1)].seq;
 	uint64_t since = 0;
 
-	for (uint32_t spin = 1; tokg_ld(seq) != index + 1; spin++) {
+	for (uint32_t spin = 1; tokg_own_ld(seq) != index + 1; spin++) {
 		if (spin % 64 == 0 && tokg_worker_leaves(c, &since))
 			return false;
 		tokg_idle(b, false);
 	}
 	tokg_idle(b, true);
 	/* Once: an acquire on every poll would invalidate the cache each time. */
-	return tokg_ld_acquire(seq) == index + 1;
-}
-
-/* A resident worker: runs until a stop. */
-TOKG_DEV void
-tokg_worker(const tokg_consumer *c, tokg_block *b, tokg_hand *h)
-{
-	b->shared = &h->reduce;
-	for (;;) {
-		if (b->tid == 0) {
-			h->index = tokg_add(&c->work->next, 1);
-			h->leave = !tokg_worker_wait(c, b, h->index);
-		}
-		tokg_sync(b);
-		if (h->leave)
-			return;
-		for (uint32_t i = b->tid; i < sizeof(h->job) / 8; i += b->n)
-			((uint64_t *)&h->job)[i] = tokg_get(
-				(const uint64_t *)&c->work->line[h->index & (TOKG_QUEUE - 1)].job +
-				i);
-		tokg_sync(b);
-		if (b->tid == 0)
-			TOKG_STAMP(h->job.begun);
-		tokg_job_run(c, b, &h->job, h->index);
-		tokg_sync(b);
-	}
+	return tokg_own_ld_acquire(seq) == index + 1;
 }

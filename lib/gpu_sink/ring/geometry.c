@@ -38,6 +38,18 @@ power_of_2(struct tokg_error *err, const char *what, uint64_t n)
 }
 
 static bool
+lanes_are_right(const struct tokg_geometry *g, struct tokg_error *err)
+{
+	if (!within(err, "a producer's lanes", g->lanes, 0, TOKG_LANES_MAX))
+		return false;
+	if (g->lanes == 0)
+		return within(err, "words of the log, without lanes,", g->log, 0, 0);
+	return within(err, "words of a producer's log", g->log, TOKG_LOG_OF_LANE * g->lanes,
+		       TOKG_LOG_MAX) &&
+	       power_of_2(err, "words of a producer's log", g->log);
+}
+
+static bool
 sizes_are_right(const struct tokg_geometry *g, struct tokg_error *err)
 {
 	return within(err, "the number of producers", g->producers, 1, TOKG_PRODUCERS_MAX) &&
@@ -53,13 +65,14 @@ sizes_are_right(const struct tokg_geometry *g, struct tokg_error *err)
 	       within(err, "the number of ids", g->n_ids, 1, ROWS_MAX) &&
 	       within(err, "the number of positions", g->n_positions,
 		       g->kind == TOKG_KIND_WORD ? 0 : 1, ROWS_MAX) &&
-	       within(err, "the flags", g->flags, 0, TOKG_CHECKED);
+	       within(err, "the flags", g->flags, 0, TOKG_CHECKED) && lanes_are_right(g, err);
 }
 
 bool
 tokg_geometry_fill(struct tokg_geometry *g, struct tokg_error *err)
 {
 	const uint64_t n = (uint64_t)g->producers * g->slots;
+	const uint64_t lanes = (uint64_t)g->producers * g->lanes;
 
 	if (!sizes_are_right(g, err))
 		return false;
@@ -70,14 +83,25 @@ tokg_geometry_fill(struct tokg_geometry *g, struct tokg_error *err)
 		    4 * tokg_out_bytes(g->slot_bytes / 4, g->row_bytes), OUT_BYTES_MAX) ||
 		!power_of_2(err, "a producer's outputs (bytes)", g->out_bytes))
 		return false;
-	g->back_stride = tokg_align(sizeof(struct tokg_back) + 8ull * g->slots, TOKG_LINE);
+	g->back_stride = tokg_align(tokg_back_bytes(g, true), TOKG_LINE);
 	g->back_off = TOKG_PAGE;
 	g->hdr_off = tokg_align(g->back_off + g->producers * g->back_stride, TOKG_PAGE);
 	g->claim_off = tokg_align(g->hdr_off + n * sizeof(struct tokg_hdr), TOKG_PAGE);
 	g->stamp_off = tokg_align(g->claim_off + n * 8, TOKG_PAGE);
-	g->payload_off = tokg_align(g->stamp_off + n * sizeof(struct tokg_stamp), TOKG_PAGE);
+	g->ask_off = tokg_align(g->stamp_off + n * sizeof(struct tokg_stamp), TOKG_PAGE);
+	g->opened_off = tokg_align(g->ask_off + lanes * 8, TOKG_PAGE);
+	g->payload_off = tokg_align(g->opened_off + lanes * 8, TOKG_PAGE);
 	g->region_bytes = tokg_align(g->payload_off + n * g->slot_bytes, TOKG_PAGE);
 	return true;
+}
+
+uint32_t
+tokg_text_most(const struct tokg_geometry *g)
+{
+	const uint64_t rows = g->out_bytes / 4 / g->row_bytes;
+	const uint32_t most = g->slot_bytes < TOKG_TEXT_MAX ? g->slot_bytes : TOKG_TEXT_MAX;
+
+	return rows < most ? (uint32_t)rows : most;
 }
 
 bool

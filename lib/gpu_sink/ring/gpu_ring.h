@@ -8,10 +8,14 @@
  * One memory region with P producers of S slots each, registered once:
  *
  *   ctl                       geometry; consumer's heartbeat; stop
- *   back[P]  released, epoch, heartbeat, done[S]       what a producer reads back, in one READ
+ *   back[P]  released, epoch, heartbeat, done[S],      what a producer reads back, in one READ
+ *            ended[L], log[G]
  *   hdr[P][S]      64 bytes   written by the producer (RDMA WRITE), ticket last
- *   claim[P][S]    u64        consumer only
+ *   claim[P][S]    u64        consumer only; unused if it has them nearer, as a GPU that reads a
+ *                             ring in host memory
  *   stamp[P][S]    2 x u64    consumer only: visible, embedded (its own clock)
+ *   ask[P][L]      u64        written by the producer: tokens that it takes
+ *   opened[P][L]   u64        consumer and agent only
  *   payload[P][S]  slot_bytes written by the producer, zero-padded to 64 bytes
  *
  * Slots are reused; each use has a ticket, which counts from 1 per slot, below 2^48. Let T be
@@ -25,14 +29,33 @@
  * has read done == its last ticket there. So a consumer can check one slot per producer (its head)
  * instead of all; the cost is that a slow slot is waited for after one round.
  *
+ * The way back. Each producer has L lanes (none: nothing is generated). A text whose last slot has
+ * GENERATE names a free lane and its next turn. When the slot is done, an engine beside the
+ * consumer makes ids for it. They come in `log`, one word each, for all lanes of the producer. The
+ * slot is free as ever: a text that goes on for minutes keeps its lane, and neither slot nor rows
+ * nor the token ring. Let T be the lane's turn, O that of its `opened`, E that of its `ended`:
+ *
+ *   O != T             waiting     for its slot to be done
+ *   O == T, E != T     decoding    while `ask` grants more than is made; else paused
+ *   E == T             completed   the lane is free as soon as the producer has read `ended`, all
+ *                                  that was made, and the slot's `done`
+ *
+ * The engine makes what `ask` has granted and not more. The producer grants what it will read into
+ * free space: over all lanes at most G words are granted and not read. So the log is never full and
+ * the engine never waits; a client that reads slowly pauses its own lane.
+ *
  * Ordering, stated once. "sys": visible to NIC, GPU and host.
  *
  *   producer  payload, then header; ticket is the header's last word. One 64-byte WRITE after the
  *             payload's on the same RC queue pair (shm: plain stores, then `ticket` with release).
  *             consumer: ticket (relaxed, sys), again with acquire, then header and payload: with
  *             the ticket it sees all earlier writes of the producer. No PCIe or GPU manual
- *             guarantees this to a running kernel: hence `check`.
- *   consumer  outputs, outbox entry (its seq with release), stamps; then `done` (release, sys).
+ *             guarantees this to a running kernel: hence `check`, and where there is one, a GPU
+ *             leaves out the acquire. Header and payload are copied; the copies are checked and
+ *             used.
+ *   consumer  outputs, outbox entry, stamps; release fence (sys); then the entry's seq, and `done`.
+ *             Either of these may be seen first: an entry's number is reserved before the fence, so
+ *             who sees `done` knows that the entry is there or comes.
  *             producer: reads done[] in one READ (shm: acquire), then may reuse slot and source
  *             bytes. An old value is harmless: D only increases, and the producer waits for it.
  *             A READ completes after the producer's earlier writes have landed: a slot that was
@@ -42,11 +65,21 @@
  *             space. `released` passes a slot only when `done` has its ticket (acquire) and the
  *             outbox entries written by then have been read: until then the next incarnation may
  *             write the rows again, and may report OK after BADSUM.
+ *   engine    log words, in order, by one thread at a time for each producer; a word has its lap,
+ *             so it needs no other. Then a fence (sys), then `ended`, with the number of words.
+ *             producer: takes log words while their lap is right; `ended` counts when all are
+ *             taken, since a READ may see it before the last ones.
+ *   ask       one word. It may land before its header or after, in any order of lanes: until it has
+ *             the lane's turn, nothing is granted. Each turn has one, and a new connection writes
+ *             those of all lanes again, so that no ask is older than the turn before. The agent
+ *             clears them before it grants an epoch.
  *   epoch     the agent destroys the old queue pair (its key is invalid: nothing in flight can
- *             land), then writes back.epoch, then answers the successor.
+ *             land), then writes back.epoch, then answers the successor: when all slots are done
+ *             and then all lanes that were opened have ended.
  *
  *   restart   every worker of an incarnation has ended before the next begins. Outbox entries that
- *             it reserved and did not write are skipped by the reader.
+ *             it reserved and did not write are skipped by the reader. Lanes that it opened end as
+ *             CUT.
  *
  * Done changes by compare-and-swap from the word with ticket - 1: a late worker of an older
  * incarnation cannot change it. (It could write rows into reused space: hence `restart`.)
@@ -57,13 +90,14 @@
 #pragma once
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <tokd/ring.h>
 
 #define TOKG_MAGIC 0x31475255504b4f54ull /* "TOKPURG1" */
-#define TOKG_VERSION 2
+#define TOKG_VERSION 4
 #define TOKG_LINE 64	      /* payloads are padded to it; the size of a header */
 #define TOKG_PAGE 4096	      /* alignment of sections */
 #define TOKG_PRODUCERS_MAX 64 /* workers, of all appliances that share a GPU */
@@ -72,7 +106,12 @@
 #define TOKG_SLOT_BYTES_MIN 1024
 #define TOKG_SLOT_BYTES_MAX (1u << 20)
 #define TOKG_SLOT_BYTES 16384 /* default */
+#define TOKG_TEXT_MAX 65536u  /* bytes of a text that the consumer encodes */
 #define TOKG_TICKET_MAX ((1ull << 48) - 1)
+#define TOKG_LANES_MAX 1024 /* of one producer */
+#define TOKG_LOG_MAX 65536  /* words */
+#define TOKG_LOG_OF_LANE 4  /* the least words of the log for each lane */
+#define TOKG_NO_LANE UINT32_MAX
 #define TOKG_OUT_ALIGN 4096 /* alignment and least size of a request's rows */
 /* The most posts of a producer with unreleased outputs: 256 MiB of the smallest. */
 #define TOKG_UNRELEASED_MAX (1u << 16)
@@ -98,7 +137,65 @@ enum tokg_flags {
 	TOKG_BATCH = 1 << 2,  /* payload: whole records of the token ring; else: `tokens` ids */
 	TOKG_ABORT = 1 << 3,  /* the text failed: no more of it comes; tokens is 0 */
 	TOKG_STRICT = 1 << 4, /* posted in STRICT mode after a BADSUM */
+	/*
+	 * Payload: `bytes` bytes of one whole text, which the consumer encodes; `tokens` is 0. With
+	 * FIRST and LAST; not with BATCH or ABORT. out_off has room for tokg_out_bytes(bytes): a
+	 * text has at most one id per byte. The outbox entry has the number of rows.
+	 */
+	TOKG_TEXT = 1 << 5,
+	/*
+	 * With LAST; not with BATCH, ABORT or TEXT. The lane and its turn are above: see
+	 * TOKG_GENERATE_FLAGS. In outbox entries without them.
+	 */
+	TOKG_GENERATE = 1 << 6,
 };
+
+/*
+ * A lane's turns count from 1 and wrap to 1; 0: none yet. Neighbours must differ, and the next one
+ * from that of `ended`: after slots that failed these are not neighbours.
+ */
+#define TOKG_TURN_MAX 4095
+#define TOKG_GENERATE_FLAGS(lane, turn)                                                            \
+	((uint32_t)TOKG_GENERATE | (uint32_t)(lane) << 8 | (uint32_t)(turn) << 20)
+#define TOKG_FLAGS_LANE(flags) ((flags) >> 8 & 0xfffu)
+#define TOKG_FLAGS_TURN(flags) ((uint32_t)(flags) >> 20)
+#define TOKG_FLAGS_OF_LANE 0xffffff00u
+
+/*
+ * Words of a lane: a number, the turn, and bits of its own. ask: tokens granted in all, enum
+ * tokg_ask. ended: tokens made, enum tokg_end. opened: 0, 0.
+ */
+#define TOKG_LANE_WORD(n, turn, bits) ((uint64_t)(n) << 32 | (uint64_t)(turn) << 8 | (bits))
+#define TOKG_LANE_TURN(word) ((uint32_t)((word) >> 8) & 0xfffu)
+#define TOKG_LANE_N(word) ((uint32_t)((word) >> 32))
+#define TOKG_LANE_BITS(word) ((uint32_t)(word)&0xffu)
+
+enum tokg_ask {
+	TOKG_ASK_FINAL = 1,  /* no more will be granted: end with LENGTH */
+	TOKG_ASK_CANCEL = 2, /* end with CANCELLED */
+};
+
+/* How a lane's turn ended. LOST is never in the ring. */
+enum tokg_end {
+	TOKG_END_STOP = 1,  /* the model's end of a text, which is not in the log */
+	TOKG_END_LENGTH,    /* all that was granted, and FINAL */
+	TOKG_END_CANCELLED, /* as asked */
+	TOKG_END_CUT,	    /* the consumer was restarted */
+	TOKG_END_STALE,	    /* the producer's epoch has ended */
+	TOKG_END_LOST,	    /* the agent is gone */
+};
+
+/*
+ * A word of the log: id, lane, turn, and the lap of its position, which counts from 1 and wraps to
+ * 1. Position p is word p % G.
+ */
+#define TOKG_LAP_MAX 65535
+#define TOKG_TOKEN(id, lane, turn, lap)                                                            \
+	((uint64_t)(lap) << 48 | (uint64_t)(turn) << 36 | (uint64_t)(lane) << 24 | (id))
+#define TOKG_TOKEN_ID(word) ((uint32_t)(word)&0xffffffu)
+#define TOKG_TOKEN_LANE(word) ((uint32_t)((word) >> 24) & 0xfffu)
+#define TOKG_TOKEN_TURN(word) ((uint32_t)((word) >> 36) & 0xfffu)
+#define TOKG_TOKEN_LAP(word) ((uint32_t)((word) >> 48))
 
 /* In the low byte of `done`, and in outbox entries. 0 is never published. */
 enum tokg_status {
@@ -110,6 +207,7 @@ enum tokg_status {
 	TOKG_BADID = 5,	 /* an id beyond the table: its row is zero */
 	TOKG_BADPOS = 6, /* a position beyond the table */
 	TOKG_SHED = 7,	 /* not in the ring: of a notice to subscribers (tokd/embeddings.h) */
+	TOKG_CPU = 8,	 /* TEXT that the consumer does not encode: encode it, and post the ids */
 };
 
 /*
@@ -120,7 +218,7 @@ struct tokg_hdr {
 	uint64_t request; /* (*) `serial` of the record: identifies a text, with producer and epoch
 			   */
 	uint16_t kind;	  /* enum tokg_kind */
-	uint16_t vocab;	  /* index of the vocabulary in the hello */
+	uint16_t vocab;	  /* index of the vocabulary in the hello; TEXT: 0, the consumer's one */
 	uint32_t bytes;	  /* of the payload, before padding */
 	uint32_t tokens;  /* ids in the payload, of all records together */
 	uint32_t first;	  /* (*) index within the text of the first id */
@@ -154,7 +252,10 @@ static_assert(offsetof(struct tokg_hdr, ticket) == 56, "GPU ring header is ABI")
  * posting as `released` increases: only it knows the space of a failed slot.
  */
 
-/* The back area, which a producer reads, followed by done[S]. Agent and consumer write it. */
+/*
+ * The back area, which a producer reads, followed by done[S], ended[L] and log[G]. Agent and
+ * consumer write it.
+ */
 struct tokg_back {
 	uint64_t released;    /* slots of this epoch with free outputs, in the order of posting */
 	uint64_t heartbeat;   /* increases while the agent runs */
@@ -187,13 +288,15 @@ struct tokg_geometry {
 	uint32_t row_bytes;
 	uint32_t n_ids;	      /* rows of the word table */
 	uint32_t n_positions; /* rows of the position table; 0: none */
+	uint32_t lanes;	      /* of one producer; 0: nothing is generated */
+	uint32_t log;	      /* words of one producer's log: a power of two */
 	uint64_t out_bytes;   /* of one producer's outputs: a power of two */
 	/* offsets in the region */
 	uint64_t back_off, back_stride;
-	uint64_t hdr_off, claim_off, stamp_off, payload_off;
+	uint64_t hdr_off, claim_off, stamp_off, ask_off, opened_off, payload_off;
 	uint64_t region_bytes;
 };
-static_assert(sizeof(struct tokg_geometry) == 104, "GPU ring geometry is ABI");
+static_assert(sizeof(struct tokg_geometry) == 128, "GPU ring geometry is ABI");
 
 struct tokg_ctl {
 	uint64_t magic;	     /* TOKG_MAGIC, written last */
@@ -250,6 +353,51 @@ TOKG_FN uint64_t
 tokg_done_at(const struct tokg_geometry *g, uint32_t producer, uint32_t slot)
 {
 	return tokg_back_at(g, producer) + sizeof(struct tokg_back) + 8ull * slot;
+}
+
+TOKG_FN uint64_t
+tokg_ended_at(const struct tokg_geometry *g, uint32_t producer, uint32_t lane)
+{
+	return tokg_done_at(g, producer, g->slots) + 8ull * lane;
+}
+
+TOKG_FN uint64_t
+tokg_log_at(const struct tokg_geometry *g, uint32_t producer, uint64_t position)
+{
+	return tokg_ended_at(g, producer, g->lanes) + 8 * (position & (g->log - 1));
+}
+
+TOKG_FN uint32_t
+tokg_lap_of(const struct tokg_geometry *g, uint64_t position)
+{
+	return 1 + (uint32_t)(position / g->log % TOKG_LAP_MAX);
+}
+
+TOKG_FN uint32_t
+tokg_turn_after(uint32_t turn)
+{
+	return turn == TOKG_TURN_MAX ? 1 : turn + 1;
+}
+
+TOKG_FN uint64_t
+tokg_ask_at(const struct tokg_geometry *g, uint32_t producer, uint32_t lane)
+{
+	return g->ask_off + 8 * ((uint64_t)producer * g->lanes + lane);
+}
+
+TOKG_FN uint64_t
+tokg_opened_at(const struct tokg_geometry *g, uint32_t producer, uint32_t lane)
+{
+	return g->opened_off + 8 * ((uint64_t)producer * g->lanes + lane);
+}
+
+/* Bytes of the back area up to the lanes, and of all of it. */
+TOKG_FN uint32_t
+tokg_back_bytes(const struct tokg_geometry *g, bool with_lanes)
+{
+	const uint32_t words = g->slots + (with_lanes ? g->lanes + g->log : 0);
+
+	return (uint32_t)sizeof(struct tokg_back) + 8 * words;
 }
 
 TOKG_FN uint64_t

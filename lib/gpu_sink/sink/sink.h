@@ -10,9 +10,16 @@
  *
  * Instead of waiting, its owner may shed: what is not done is passed over (tokg_sink_shed).
  *
+ * A record of a text's bytes (TOKD_REC_BYTES) is posted as a TEXT slot, which the consumer encodes.
+ *
  * A record with many ids takes several slots. Small records that wait at the same time are posted
  * as one BATCH slot, whole, from the ring. Records of decoded text are passed over; between two of
  * a batch they are sent with it.
+ *
+ * A text may have ids made for it behind its last one: its owner takes a lane for its serial before
+ * it publishes the record with LAST (tokg_sink_generate), and grants tokens as it has room for
+ * them. They come by `token`, in order, each once, then `ended`. A text that does not take its
+ * tokens keeps its lane, and nothing else.
  */
 #pragma once
 
@@ -29,9 +36,14 @@ struct tokg_sink_config {
 	uint32_t n_vocabs;
 	const uint32_t *vocab; /* checksums, as in the records */
 	uint64_t batch_ticks;  /* the longest that a small record waits for others; 0: no wait */
-	uint64_t read_ticks;   /* between reads of the back area while slots are posted */
-	uint64_t dead_ticks;   /* without a heartbeat for this time the agent is dead */
-	int node;	       /* NUMA node for its memory, -1: any */
+	/*
+	 * Between reads of the back area while slots are posted or lanes are used: shorter after a
+	 * read that showed something and when something is posted, longer after one that did not.
+	 * At least read_ticks; read_ticks_lanes while lanes are used.
+	 */
+	uint64_t read_ticks, read_ticks_lanes, read_ticks_most;
+	uint64_t dead_ticks; /* without a heartbeat for this time the agent is dead */
+	int node;	     /* NUMA node for its memory, -1: any */
 	/*
 	 * Called by tokg_sink_poll; may be NULL. failed: a text's ids cannot be embedded; once per
 	 * text, except if many fail at the same time. done: a slot posted at t_post was read as
@@ -39,6 +51,21 @@ struct tokg_sink_config {
 	 */
 	void (*failed)(void *owner, uint64_t serial, enum tokg_status status);
 	void (*done)(void *owner, uint64_t t_post, uint64_t now);
+	/*
+	 * A TOKD_REC_BYTES is finished. OK: embedded; CPU: encode it, and publish its ids in a
+	 * record; SHED: passed over; else it failed, too. Not called for what tokg_sink_shed passes
+	 * over. An agent that comes after another may get a record again, and finish it again,
+	 * but not after CPU: then the record has no flags any more.
+	 * NULL: there are no such records.
+	 */
+	void (*text)(void *owner, const struct tokd_rec *rec, enum tokg_status status);
+	/*
+	 * Also by tokg_sink_poll; not NULL if tokg_sink_generate is called. Token `index` of the
+	 * text; and its end, after which the lane may be another's. They may grant and cancel. A
+	 * text that `failed` has no end besides.
+	 */
+	void (*token)(void *owner, uint32_t lane, uint64_t serial, uint32_t index, uint32_t id);
+	void (*ended)(void *owner, uint32_t lane, uint64_t serial, enum tokg_end how);
 	void *owner;
 };
 
@@ -56,7 +83,10 @@ enum tokg_sink_counter {
 	TOKG_C_NO_OUTPUT, /* ... for outputs */
 	TOKG_C_READS,	  /* of the back area */
 	TOKG_C_RECONNECTS,
-	TOKG_C_SHED, /* records passed over */
+	TOKG_C_SHED,  /* records passed over */
+	TOKG_C_TEXTS, /* TEXT slots posted, without repeats */
+	TOKG_C_TEXT_BYTES,
+	TOKG_C_TEXTS_CPU, /* texts given back to be encoded by the owner */
 	TOKG_C_COUNT
 };
 
@@ -101,6 +131,22 @@ void tokg_sink_give_up(struct tokg_sink *s);
 void tokg_sink_shed(struct tokg_sink *s, uint64_t head, uint64_t records, uint64_t serial);
 /* The last of these serials, for tokg_source; 0: none. Any thread. */
 uint64_t tokg_sink_shed_below(const struct tokg_sink *s);
+
+/*
+ * Hot. Takes a lane for the text `serial`, whose record with LAST is not published yet; at most
+ * `limit` tokens will be made, above 0. TOKG_NO_LANE: all are taken, nothing generates, or the text
+ * was shed. The lane is the text's until `ended`, `failed`, or tokg_sink_cancel.
+ */
+uint32_t tokg_sink_generate(struct tokg_sink *s, uint64_t serial, uint32_t limit);
+/* Hot. The owner takes `tokens` more. */
+void tokg_sink_grant(struct tokg_sink *s, uint32_t lane, uint32_t tokens);
+/* Hot. No token comes any more, nor `ended`. */
+void tokg_sink_cancel(struct tokg_sink *s, uint32_t lane);
+/*
+ * Hot, but rare: ends all texts that generate as LOST. As tokg_sink_shed only without a transport;
+ * else the next one does it, for those that may have tokens.
+ */
+void tokg_sink_cut(struct tokg_sink *s);
 
 /*
  * Not hot. 1: recovered, lost slots are posted again by tokg_sink_poll; 0: not yet, call again;

@@ -3,13 +3,14 @@
 #include "sink_inside.h"
 
 /*
- * The check word covers the padding behind the ids: it must be zero. Keys of blocks, which may
+ * The check word covers the padding behind ids or bytes: it must be zero. Keys of blocks, which may
  * follow it, are the writer's.
  */
 static void
 zero_padding(struct tokd_rec *rec)
 {
-	const uint64_t used = sizeof(*rec) + 4ull * rec->count;
+	const uint64_t used =
+		sizeof(*rec) + (rec->kind == TOKD_REC_BYTES ? rec->count : 4ull * rec->count);
 
 	memset((uint8_t *)rec + used, 0, tokg_align(used, TOKD_RING_ALIGN) - used);
 }
@@ -45,10 +46,28 @@ job_of_part(const struct tokg_sink *s, uint64_t pos, uint32_t part, uint32_t tok
 	if (part == 0 && (rec->flags & TOKD_REC_FIRST))
 		job.flags |= TOKG_FIRST;
 	if (part + tokens == rec->count) {
+		const uint32_t lane = tokg_sink_lane_for(s, rec);
+
 		job.flags |= rec->flags & TOKD_REC_LAST ? TOKG_LAST : 0;
 		job.flags |= rec->flags & TOKD_REC_ABORT ? TOKG_ABORT : 0;
+		job.flags |= lane != 0 ? tokg_sink_lane_flags(s, lane - 1) : 0;
 	}
 	return job;
+}
+
+/* The bytes of the record at `pos`. */
+static struct tokg_sink_job
+job_of_text(const struct tokg_sink *s, uint64_t pos)
+{
+	const struct tokd_rec *rec = tokg_sink_rec(s, pos);
+
+	return (struct tokg_sink_job){
+		.payload = rec->count > 0 ? pos + sizeof(*rec) : pos,
+		.request = rec->serial,
+		.out_bytes = tokg_out_bytes(rec->count, s->row_bytes),
+		.bytes = rec->count,
+		.flags = TOKG_FIRST | TOKG_LAST | TOKG_TEXT,
+	};
 }
 
 /*
@@ -59,7 +78,9 @@ static int
 post_piece(struct tokg_sink *s, const struct tokg_sink_job *job, uint32_t records, uint32_t texts,
 	uint64_t end, uint64_t now)
 {
-	const uint32_t index = s->piece_head;
+	const uint32_t whole = TOKG_FIRST | TOKG_LAST, index = s->piece_head;
+	const uint32_t generate =
+		job->flags & TOKG_GENERATE ? job->flags & (TOKG_GENERATE | TOKG_FLAGS_OF_LANE) : 0;
 	int rc;
 
 	if (s->piece_head - s->piece_tail > s->piece_mask) {
@@ -73,11 +94,15 @@ post_piece(struct tokg_sink *s, const struct tokg_sink_job *job, uint32_t record
 		.part = s->part,
 		.tokens = job->tokens,
 		.records = records + texts,
+		.generate = generate,
 		.batch = (job->flags & TOKG_BATCH) != 0,
+		.text = (job->flags & TOKG_TEXT) != 0,
 	};
 	rc = tokg_sink_post(s, job, index, 0, now);
 	if (rc != 0) {
 		s->piece_head++;
+		if (__builtin_expect(generate != 0, 0))
+			tokg_sink_lane_posted(s, generate, (job->flags & whole) == whole);
 		s->counter[TOKG_C_TOKENS] += job->tokens;
 		s->counter[TOKG_C_RECORDS] += records;
 	}
@@ -111,13 +136,15 @@ add_record(struct tokg_sink *s, struct tokd_rec *rec)
 	struct tokg_sink_batch *b = &s->batch;
 	const uint64_t out = tokg_out_bytes(rec->count, s->row_bytes);
 	const uint64_t bytes = b->end + rec->bytes - s->next;
+	const uint32_t lane = tokg_sink_lane_for(s, rec);
 
-	if (b->n > 0 && (rec->vocab != s->vocab[b->vocab] || rec->serial < s->skip_below ||
-				bytes > s->slot_bytes ||
+	if (b->n > 0 && (lane != 0 || rec->vocab != s->vocab[b->vocab] ||
+				rec->serial < s->skip_below || bytes > s->slot_bytes ||
 				/* At most the outputs of a full slot, as the agent assumes. */
 				b->out_bytes + out > (s->out_mask + 1) / 4))
 		return false;
 	zero_padding(rec);
+	b->lane = lane;
 	b->n++;
 	b->bytes = (uint32_t)bytes;
 	b->tokens += rec->count;
@@ -138,15 +165,16 @@ gather(struct tokg_sink *s, uint64_t head, uint16_t vocab)
 	while (!b->closed && b->end != head) {
 		struct tokd_rec *rec = tokg_sink_rec(s, b->end);
 
-		if (rec->kind == TOKD_REC_TOKENS && !add_record(s, rec)) {
+		if (rec->kind == TOKD_REC_BYTES ||
+			(rec->kind == TOKD_REC_TOKENS && !add_record(s, rec))) {
 			b->closed = true;
 			return;
 		}
 		b->texts += rec->kind == TOKD_REC_TEXT;
 		b->end += rec->bytes;
-		/* The ring wraps, or not even the smallest record fits. */
-		b->closed =
-			(b->end & s->mask) == 0 || b->end - s->next + sizeof(*rec) > s->slot_bytes;
+		/* The ring wraps, not even the smallest record fits, or it has a slot alone. */
+		b->closed = (b->end & s->mask) == 0 ||
+			    b->end - s->next + sizeof(*rec) > s->slot_bytes || b->lane != 0;
 	}
 }
 
@@ -207,6 +235,36 @@ refuse(struct tokg_sink *s, const struct tokd_rec *rec)
 	pass_over(s, rec);
 }
 
+/* The next record, a text's bytes; the owner's if it is too long. As tokg_sink_post. */
+static int
+post_text(struct tokg_sink *s, struct tokd_rec *rec, uint64_t now)
+{
+	const bool shed = rec->serial < s->skip_below;
+	struct tokg_sink_job job;
+	int rc;
+
+	if (rec->flags == 0) { /* tokg_sink_void */
+		pass_over(s, rec);
+		return 1;
+	}
+	if (shed || rec->count > s->text_most) {
+		s->counter[TOKG_C_SHED] += shed;
+		tokg_sink_text(s, s->next, shed ? TOKG_SHED : TOKG_CPU);
+		tokg_sink_void(s, s->next);
+		pass_over(s, rec);
+		return 1;
+	}
+	zero_padding(rec);
+	job = job_of_text(s, s->next);
+	rc = post_piece(s, &job, 1, 0, s->next + rec->bytes, now);
+	if (rc != 0) {
+		s->next += rec->bytes;
+		s->counter[TOKG_C_TEXTS]++;
+		s->counter[TOKG_C_TEXT_BYTES] += rec->count;
+	}
+	return rc;
+}
+
 int
 tokg_sink_post_fresh(struct tokg_sink *s, uint64_t head, uint64_t now, bool idle)
 {
@@ -217,6 +275,13 @@ tokg_sink_post_fresh(struct tokg_sink *s, uint64_t head, uint64_t now, bool idle
 		uint32_t vocab;
 		int rc;
 
+		if (rec->kind == TOKD_REC_BYTES) {
+			turns++;
+			rc = post_text(s, rec, now);
+			if (rc != 1)
+				return rc;
+			continue;
+		}
 		if (rec->kind != TOKD_REC_TOKENS) {
 			pass_over(s, rec);
 			skips++;
@@ -255,12 +320,16 @@ post_piece_again(struct tokg_sink *s, uint32_t index, uint64_t now)
 		struct tokg_sink_job job;
 		int rc;
 
-		if (rec->kind != TOKD_REC_TOKENS) {
+		if (rec->kind == TOKD_REC_BYTES) {
+			job = job_of_text(s, p->at);
+		} else if (rec->kind == TOKD_REC_TOKENS) {
+			job = job_of_part(s, p->at, p->part, p->batch ? rec->count : p->tokens,
+				(uint16_t)vocab_of(s, rec));
+		} else {
 			p->at += rec->bytes;
 			continue;
 		}
-		job = job_of_part(s, p->at, p->part, p->batch ? rec->count : p->tokens,
-			(uint16_t)vocab_of(s, rec));
+		job.flags |= p->generate;
 		if (s->poll_posts == TOKG_POLL_POSTS)
 			return 0;
 		rc = tokg_sink_post(s, &job, index, p->strict ? (uint32_t)TOKG_STRICT : 0, now);

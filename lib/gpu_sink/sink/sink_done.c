@@ -12,9 +12,15 @@ is_repeatable(enum tokg_status status)
 	return status == TOKG_BADSUM || status == TOKG_STALE;
 }
 
+static bool
+is_posted_again(const struct tokg_sink_piece *p, enum tokg_status status)
+{
+	return status != TOKG_OK && !p->second && (p->batch || is_repeatable(status));
+}
+
 /*
  * One slot is done, with any status. A slot that was not seen as posted, or a BATCH that failed, is
- * posted again, once; any other failure fails its text only.
+ * posted again, once; any other failure fails its text only. A TEXT may be the owner's to encode.
  */
 static void
 settle_slot(struct tokg_sink *s, struct tokg_sink_slot *sl, enum tokg_status status, uint64_t now)
@@ -25,19 +31,27 @@ settle_slot(struct tokg_sink *s, struct tokg_sink_slot *sl, enum tokg_status sta
 	s->n_out--;
 	p->n_out--;
 	s->counter[TOKG_C_DONE]++;
+	s->news = true;
 	if (s->done != NULL)
 		s->done(s->owner, sl->hdr.t_post, now);
-	if (__builtin_expect(status == TOKG_OK, 1))
+	if (__builtin_expect(p->generate != 0 && !is_posted_again(p, status), 0))
+		tokg_sink_lane_settled(s, p->generate, status);
+	if (__builtin_expect(status == TOKG_OK && !p->text, 1))
 		return;
 	s->counter[TOKG_C_BADSUM] += status == TOKG_BADSUM;
-	if (!p->second && (p->batch || is_repeatable(status))) {
+	if (is_posted_again(p, status)) {
 		p->second = true;
 		p->strict = is_repeatable(status);
 		p->at = p->start;
 		s->n_again++;
-	} else {
-		tokg_sink_fail(s, sl->hdr.request, status);
+		return;
 	}
+	if (!p->text || (status != TOKG_OK && status != TOKG_CPU))
+		tokg_sink_fail(s, sl->hdr.request, status);
+	if (p->text)
+		tokg_sink_text(s, p->start, status);
+	if (p->text && status == TOKG_CPU)
+		tokg_sink_void(s, p->start);
 }
 
 /* Checks all posted slots. False: an impossible done word. */
@@ -74,6 +88,7 @@ take_released(struct tokg_sink *s, uint64_t released)
 	if (__builtin_expect(released > s->posted, 0))
 		return tokg_sink_break(s, TOKG_BREACH);
 	if (released > s->released) {
+		s->news = true;
 		s->released = released;
 		s->out_tail = s->out_end[(released - 1) & s->out_fifo_mask];
 	}
@@ -91,6 +106,8 @@ tokg_sink_take_back(struct tokg_sink *s, uint64_t now)
 	if (b->epoch != s->t->epoch)
 		return tokg_sink_break(s, TOKG_GRANT);
 	if (!take_done(s, now) || !take_released(s, b->released))
+		return false;
+	if (s->reading_lanes && !tokg_sink_take_tokens(s))
 		return false;
 	/* Measured at the start of the read: a worker that slept must not take the agent for dead.
 	 */

@@ -53,6 +53,7 @@ reconnect(struct tokg_sink *s, struct tokg_error *err)
 	s->n_reads = s->t->n_reads; /* a read in progress is lost, or old */
 	s->reading = false;
 	s->watching = false;
+	s->resumed = true;
 	s->counter[TOKG_C_RECONNECTS]++;
 	s->broken = TOKG_INTACT;
 	return 1;
@@ -79,8 +80,8 @@ tokg_sink_recover(struct tokg_sink *s, struct tokg_error *err)
 	case TOKG_BREACH:
 		snprintf(err->text, sizeof(err->text),
 			"GPU ring: producer %" PRIu32 ": impossible back area: %" PRIu64
-			" slots posted, %" PRIu64 " released, or a done word ahead of its ticket: "
-			"does another process write there?",
+			" slots posted, %" PRIu64 " released, a done word ahead of its ticket, or "
+			"tokens that were not granted: does another process write there?",
 			s->t->producer, s->posted, s->t->back->released);
 		break;
 	case TOKG_TICKETS:

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "ring/geometry.h"
 #include "sink_inside.h"
 #include "transport/transport_inside.h"
 
@@ -100,6 +101,7 @@ tokg_sink_attach(struct tokg_sink *s, struct tokg_transport *t, struct tokg_erro
 	s->t = t;
 	s->slot_bytes = g->slot_bytes;
 	s->row_bytes = g->row_bytes;
+	s->text_most = tokg_text_most(g);
 	s->slots = g->slots;
 	s->out_mask = g->out_bytes - 1;
 	for (uint32_t i = 0; i < g->slots; i++)
@@ -115,7 +117,7 @@ tokg_sink_attach(struct tokg_sink *s, struct tokg_transport *t, struct tokg_erro
 	s->out_head = s->out_tail = s->released = 0;
 	s->n_reads = t->n_reads;
 	s->heartbeat = t->back->heartbeat;
-	s->reading = s->watching = false;
+	s->reading = s->watching = s->resumed = false;
 	s->broken = TOKG_ATTACHED;
 	return true;
 }
@@ -138,12 +140,17 @@ tokg_sink_create(const struct tokg_sink_config *c, struct tokg_error *err)
 	s->data = c->data;
 	s->mask = c->mask;
 	s->batch_ticks = c->batch_ticks;
-	s->read_ticks = c->read_ticks;
+	s->read_ticks = s->interval = c->read_ticks;
+	s->read_ticks_lanes = c->read_ticks_lanes;
+	s->read_ticks_most = c->read_ticks_most;
 	s->dead_ticks = c->dead_ticks;
 	s->n_vocabs = c->n_vocabs;
 	memcpy(s->vocab, c->vocab, c->n_vocabs * sizeof(*s->vocab));
 	s->failed = c->failed;
 	s->done = c->done;
+	s->text = c->text;
+	s->token = c->token;
+	s->ended = c->ended;
 	s->owner = c->owner;
 	s->node = c->node;
 	s->broken = TOKG_NEVER;

@@ -14,6 +14,8 @@ tokg_session_init(struct tokg_session *s, const struct tokg_session_calls *calls
 	const struct tokg_target *target, const struct tokg_source *source, struct tokg_error *err)
 {
 	s->calls = calls;
+	s->text_vocab = source->text_vocab;
+	s->text_flags = source->text_flags;
 	tokg_dial_init(&s->dial);
 	return tokg_hello_fill(&s->hello, target, source, err) &&
 	       tokg_where_resolve(&s->where, target, err);
@@ -38,11 +40,38 @@ begin(struct tokg_session *s, struct tokg_transport *t, struct tokg_error *err)
 	return true;
 }
 
+/* Does the agent encode the texts that we want to post? */
+static bool
+encodes_ours(const struct tokg_session *s, const struct tokg_welcome *w, struct tokg_error *err)
+{
+	if (s->text_vocab == 0)
+		return true;
+	if (w->text_vocab == 0)
+		return tokg_wrong(err,
+			"%s: it tokenizes no text, vocabulary 0x%08x is needed: start tokd-gpu "
+			"with --text-vocab",
+			s->where.name, s->text_vocab);
+	if (w->text_vocab != s->text_vocab)
+		return tokg_wrong(err,
+			"%s: it tokenizes text with vocabulary 0x%08x, 0x%08x is needed: give "
+			"--text-vocab of tokd-gpu the first --vocab of dpdk-tokd",
+			s->where.name, w->text_vocab, s->text_vocab);
+	return w->text_flags == s->text_flags ||
+	       tokg_wrong(err,
+		       "%s: it tokenizes text with flags 0x%x, 0x%x are needed: install the same "
+		       "version on both",
+		       s->where.name, w->text_flags, s->text_flags);
+}
+
 static bool
 admitted(struct tokg_session *s, struct tokg_transport *t, struct tokg_error *err)
 {
 	const struct tokg_welcome *w = &s->dial.welcome;
 
+	if (!encodes_ours(s, w, err)) {
+		s->dial.final = true;
+		return false;
+	}
 	if (s->hello.resume != TOKG_NO_PRODUCER &&
 		memcmp(&t->geometry, &w->geometry, sizeof(w->geometry)) != 0) {
 		s->dial.final = true;

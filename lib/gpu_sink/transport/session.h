@@ -28,8 +28,9 @@ struct tokg_session {
 	const struct tokg_session_calls *calls;
 	struct tokg_where where;
 	struct tokg_dial dial;
-	struct tokg_hello hello; /* as it will be sent */
-	bool under_way;		 /* reconnecting */
+	struct tokg_hello hello;	 /* as it will be sent */
+	uint32_t text_vocab, text_flags; /* of struct tokg_source */
+	bool under_way;			 /* reconnecting */
 	uint64_t give_up_ms, not_before_ms;
 };
 

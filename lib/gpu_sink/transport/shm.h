@@ -10,8 +10,8 @@ struct tokg_shm {
 	/* of this producer, in the region */
 	struct tokg_hdr *hdr;
 	uint8_t *payload;
-	const uint64_t *back; /* words of struct tokg_back and done[] */
-	uint32_t back_words;
+	uint64_t *ask;
+	const uint64_t *back; /* words of the back area */
 	/* set-up */
 	bool cuda, gpu; /* requested; the memory is the GPU's */
 	int node;
@@ -23,6 +23,7 @@ struct tokg_shm {
 /* Hot, transport_shm.c. */
 int tokg_shm_post(struct tokg_transport *t, uint32_t slot, const void *payload, uint32_t bytes,
 	const struct tokg_hdr *hdr, enum tokg_order order);
+int tokg_shm_ask(struct tokg_transport *t, uint32_t lane, uint64_t word);
 int tokg_shm_flush(struct tokg_transport *t);
 int tokg_shm_poll(struct tokg_transport *t);
 int tokg_shm_read_back(struct tokg_transport *t);

@@ -83,7 +83,7 @@ copy_of_back(struct tokg_shm *s, struct tokg_error *err)
 		return tokg_wrong(err,
 			"cannot allocate %" PRIu64 " bytes for the GPU ring's back area", bytes);
 	s->t.done = (uint64_t *)(s->t.back + 1);
-	s->back_words = (uint32_t)(sizeof(struct tokg_back) / 8 + s->t.geometry.slots);
+	s->t.read_bytes = tokg_back_bytes(&s->t.geometry, true);
 	return true;
 }
 
@@ -104,6 +104,7 @@ admit(struct tokg_transport *t, const struct tokg_welcome *w, int region_fd, str
 		return false;
 	s->hdr = (struct tokg_hdr *)(s->region + tokg_hdr_at(g, t->producer, 0));
 	s->payload = s->region + tokg_payload_at(g, t->producer, 0);
+	s->ask = (uint64_t *)(s->region + tokg_ask_at(g, t->producer, 0));
 	s->back = (const uint64_t *)(s->region + tokg_back_at(g, t->producer));
 	return true;
 }
@@ -151,9 +152,10 @@ static const struct tokg_session_calls calls = {.admit = admit};
 
 #define OPS(kind, with)                                                                            \
 	{                                                                                          \
-		.name = kind, .post = tokg_##with##_post, .flush = tokg_##with##_flush,            \
-		.poll = tokg_shm_poll, .read_back = tokg_##with##_read_back,                       \
-		.reconnect = reconnect, .describe = describe, .close = close_shm                   \
+		.name = kind, .post = tokg_##with##_post, .ask = tokg_shm_ask,                     \
+		.flush = tokg_##with##_flush, .poll = tokg_shm_poll,                               \
+		.read_back = tokg_##with##_read_back, .reconnect = reconnect,                      \
+		.describe = describe, .close = close_shm                                           \
 	}
 static const struct tokg_transport_ops shm_ops = OPS("shm", shm);
 static const struct tokg_transport_ops cuda_ops = OPS("cuda", shm);

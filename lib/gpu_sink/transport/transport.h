@@ -31,14 +31,16 @@ struct tokg_transport_ops {
 	 */
 	int (*post)(struct tokg_transport *t, uint32_t slot, const void *payload, uint32_t bytes,
 		const struct tokg_hdr *hdr, enum tokg_order order);
+	/* Writes a lane's `ask`. With the next flush; results as of post. */
+	int (*ask)(struct tokg_transport *t, uint32_t lane, uint64_t word);
 	/* Sends what was posted since the last flush: one doorbell. Below 0: broken. */
 	int (*flush)(struct tokg_transport *t);
 	/* Reap completions. 0, or below 0: the connection is broken. */
 	int (*poll)(struct tokg_transport *t);
 	/*
-	 * Begin to read the back area of this producer (struct tokg_back and done[]) into t->back.
-	 * 1: begun; 0: one is under way, or the queue is full; below 0: broken. t->n_reads rises
-	 * when it is there.
+	 * Begin to read the first t->read_bytes of the back area of this producer into t->back: all
+	 * of it, or without the log, or without lanes, too. 1: begun; 0: one is under way, or the
+	 * queue is full; below 0: broken. t->n_reads rises when it is there.
 	 */
 	int (*read_back)(struct tokg_transport *t);
 	/*
@@ -62,7 +64,8 @@ struct tokg_transport {
 	enum tokg_order order; /* needed on this path; logged at set-up */
 	/* Copy of the back area; the sink reads it when n_reads has increased. */
 	struct tokg_back *back;
-	uint64_t *done; /* [slots], after it */
+	uint64_t *done; /* [slots], after it; then ended[lanes], log[log] */
+	uint32_t read_bytes;
 	uint64_t n_reads;
 	int link;  /* connection to the agent; -1: none. For set-up and tokg_transport_check only */
 	bool gone; /* it has ended; atomic */

@@ -100,7 +100,7 @@ tokg_cuda_read_back(struct tokg_transport *t)
 {
 	const struct tokg_shm *s = (const struct tokg_shm *)t;
 
-	load_lines(t->back, s->back, (uint32_t)(t->geometry.back_stride / TOKG_LINE));
+	load_lines(t->back, s->back, (uint32_t)(tokg_align(t->read_bytes, TOKG_LINE) / TOKG_LINE));
 	t->n_reads++;
 	return 1;
 }

@@ -24,6 +24,16 @@ tokg_shm_post(struct tokg_transport *t, uint32_t slot, const void *payload, uint
 }
 
 int
+tokg_shm_ask(struct tokg_transport *t, uint32_t lane, uint64_t word)
+{
+	const struct tokg_shm *s = (const struct tokg_shm *)t;
+
+	/* Release: after the reads of the log that make room for what is granted. */
+	__atomic_store_n(&s->ask[lane], word, __ATOMIC_RELEASE);
+	return 1;
+}
+
+int
 tokg_shm_flush(struct tokg_transport *t)
 {
 	return 0;
@@ -41,7 +51,7 @@ tokg_shm_read_back(struct tokg_transport *t)
 	const struct tokg_shm *s = (const struct tokg_shm *)t;
 	uint64_t *to = (uint64_t *)t->back;
 
-	for (uint32_t i = 0; i < s->back_words; i++)
+	for (uint32_t i = 0; i < t->read_bytes / 8; i++)
 		to[i] = __atomic_load_n(&s->back[i], __ATOMIC_RELAXED);
 	/* Acquire: after the consumer's accesses before `done`, the subscriber's before `released`.
 	 */

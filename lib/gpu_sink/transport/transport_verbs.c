@@ -12,6 +12,7 @@
  */
 #include "verbs.h"
 
+#include <errno.h>
 #include <string.h>
 
 #define REAP 16
@@ -72,10 +73,29 @@ tokg_verbs_post(struct tokg_transport *t, uint32_t slot, const void *payload, ui
 }
 
 int
+tokg_verbs_ask(struct tokg_transport *t, uint32_t lane, uint64_t word)
+{
+	struct tokg_verbs *v = (struct tokg_verbs *)t;
+	struct tokg_verbs_wr *w;
+
+	if (v->broken)
+		return -1;
+	if (room(v) == 0)
+		return 0;
+	w = take(v, IBV_WR_RDMA_WRITE, v->ask_at + 8ull * lane, 0);
+	w->word = word;
+	w->sge.addr = (uintptr_t)&w->word;
+	w->sge.length = sizeof(w->word);
+	w->wr.send_flags |= IBV_SEND_INLINE;
+	return 1;
+}
+
+int
 tokg_verbs_flush(struct tokg_transport *t)
 {
 	struct tokg_verbs *v = (struct tokg_verbs *)t;
 	struct ibv_send_wr *bad;
+	int rc;
 
 	if (v->broken)
 		return -1;
@@ -84,7 +104,9 @@ tokg_verbs_flush(struct tokg_transport *t)
 	/* So that the queue empties even if nothing follows. */
 	v->wr[v->n_waiting - 1].wr.send_flags |= IBV_SEND_SIGNALED;
 	v->n_waiting = 0;
-	v->broken = ibv_post_send(v->qp, &v->wr[0].wr, &bad) != 0;
+	rc = ibv_post_send(v->qp, &v->wr[0].wr, &bad);
+	v->broken = rc != 0;
+	v->refused = rc == EACCES;
 	return v->broken ? -1 : 0;
 }
 
@@ -160,7 +182,7 @@ tokg_verbs_read_back(struct tokg_transport *t)
 		return -1;
 	if (v->back_wr != 0)
 		return 0;
-	id = tokg_verbs_read(v, v->landing, v->back_at, v->back_bytes);
+	id = tokg_verbs_read(v, v->landing, v->back_at, t->read_bytes);
 	if (id == 0)
 		return 0;
 	v->back_wr = id;

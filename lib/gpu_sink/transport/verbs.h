@@ -11,7 +11,11 @@
 struct tokg_verbs_wr {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
-	struct tokg_hdr hdr; /* inline: valid from post to flush */
+	/* Inline: valid from post to flush. */
+	union {
+		struct tokg_hdr hdr;
+		uint64_t word;
+	};
 };
 
 struct tokg_verbs {
@@ -19,11 +23,11 @@ struct tokg_verbs {
 	struct ibv_qp *qp;
 	struct ibv_cq *cq;
 	bool broken;
+	bool refused;		   /* the kernel took no request: see refusal() in verbs_open.c */
 	enum ibv_wc_status status; /* of the last request that failed */
 	/* the agent's, of this producer */
 	uint32_t key;
-	uint64_t hdr_at, payload_at, back_at;
-	uint32_t back_bytes;
+	uint64_t hdr_at, payload_at, back_at, ask_at;
 	uint32_t source_key;
 	/*
 	 * Requests are counted from the making of the queue pair on. Completions of one queue pair
@@ -54,6 +58,7 @@ struct tokg_verbs {
 /* Hot, transport_verbs.c. */
 int tokg_verbs_post(struct tokg_transport *t, uint32_t slot, const void *payload, uint32_t bytes,
 	const struct tokg_hdr *hdr, enum tokg_order order);
+int tokg_verbs_ask(struct tokg_transport *t, uint32_t lane, uint64_t word);
 int tokg_verbs_flush(struct tokg_transport *t);
 int tokg_verbs_poll(struct tokg_transport *t);
 int tokg_verbs_read_back(struct tokg_transport *t);

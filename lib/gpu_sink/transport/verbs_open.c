@@ -99,7 +99,8 @@ admit(struct tokg_transport *t, const struct tokg_welcome *w, int region_fd, str
 	v->hdr_at = w->address + tokg_hdr_at(g, t->producer, 0);
 	v->payload_at = w->address + tokg_payload_at(g, t->producer, 0);
 	v->back_at = w->address + tokg_back_at(g, t->producer);
-	v->back_bytes = (uint32_t)(sizeof(struct tokg_back) + 8ull * g->slots);
+	v->ask_at = w->address + tokg_ask_at(g, t->producer, 0);
+	t->read_bytes = tokg_back_bytes(g, true);
 	v->n_waiting = 0;
 	v->taken = 0;
 	v->reaped = 0;
@@ -129,6 +130,20 @@ read_tickets(struct tokg_verbs *v, uint64_t *tickets)
 	return 1;
 }
 
+/*
+ * A software device (soft-RoCE) sends by a write() to its file for each doorbell. The kernel
+ * refuses that to a thread whose capabilities have changed since the file was opened.
+ */
+static int
+refusal(const struct tokg_verbs *v, struct tokg_error *err)
+{
+	tokg_wrong(err,
+		"%s: the kernel takes no request for %s from a program that has dropped its "
+		"privileges: a software device needs --sandbox=no",
+		v->session.where.name, v->rdma.name);
+	return -1;
+}
+
 /* Makes a queue pair, then READs the headers. If that fails, starts over. */
 static int
 reconnect(struct tokg_transport *t, uint64_t *tickets, struct tokg_error *err)
@@ -137,6 +152,8 @@ reconnect(struct tokg_transport *t, uint64_t *tickets, struct tokg_error *err)
 	const uint64_t now = tokg_now_ms();
 	int rc = 1;
 
+	if (v->refused)
+		return refusal(v, err);
 	if (!v->again) {
 		v->again = true;
 		v->reading = false;
@@ -205,6 +222,7 @@ static const struct tokg_session_calls calls = {.prepare = prepare, .admit = adm
 static const struct tokg_transport_ops ops = {
 	.name = "verbs",
 	.post = tokg_verbs_post,
+	.ask = tokg_verbs_ask,
 	.flush = tokg_verbs_flush,
 	.poll = tokg_verbs_poll,
 	.read_back = tokg_verbs_read_back,

@@ -113,8 +113,8 @@ look_up(const char *name, const char *search_path, struct files *f, struct tok_e
 			return true;
 	}
 	return tok_fail(err,
-		"vocab \"%s\" not found: get it with `python -m dpdk_tokd.fetch %s`, or give a "
-		"path; searched %s",
+		"vocab \"%s\" not found: get it with `python3 -m dpdk_tokd.fetch %s` (in a clone: "
+		"tools/fetch-vocab), or give a path; searched %s",
 		shown, shown, search_path);
 }
 

@@ -36,30 +36,43 @@ enum tok_pretok_step {
 enum tok_pretok_step tok_pretok_pieces_step(
 	const struct tok_vocab *v, uint32_t *state, uint32_t known, uint32_t cp);
 
+/* Step for a character of this class, by the table; *state becomes the state after it. */
+TOK_INLINE enum tok_pretok_step
+tok_pretok_table_step(const struct tok_vocab *v, uint32_t *state, uint32_t of_class)
+{
+	const uint16_t entry = v->step[*state * v->step_width + of_class];
+
+	*state = entry >> TOK_STEP_BITS;
+	return (enum tok_pretok_step)(entry & TOK_STEP_MASK);
+}
+
+/* The class of a text's end. */
+TOK_INLINE uint32_t
+tok_pretok_end_class(const struct tok_vocab *v)
+{
+	return v->step_width - 1;
+}
+
 /* Step for the next character of a vocabulary's text; *state becomes the state after it. */
 static inline enum tok_pretok_step
 tok_pretok_step(const struct tok_vocab *v, uint32_t *state, uint32_t cp)
 {
-	const uint32_t class = tok_class_of(v, cp);
-	uint16_t entry;
+	const uint32_t of_class = tok_class_of(v, cp);
 
 	if (v->pretok == TOK_PRETOK_SENTENCEPIECE)
-		return tok_pretok_pieces_step(v, state, class, cp);
-	entry = v->step[*state * v->step_width + class];
-	*state = entry >> TOK_STEP_BITS;
-	return (enum tok_pretok_step)(entry & TOK_STEP_MASK);
+		return tok_pretok_pieces_step(v, state, of_class, cp);
+	return tok_pretok_table_step(v, state, of_class);
 }
 
 /* The step for the end of the text while a pretoken is open: one that consumes no character. */
 static inline enum tok_pretok_step
 tok_pretok_step_end(const struct tok_vocab *v, uint32_t *state)
 {
-	const uint16_t entry = v->pretok == TOK_PRETOK_SENTENCEPIECE
-				       ? TOK_STEP_CLOSE
-				       : v->step[(*state + 1) * v->step_width - 1];
-
-	*state = entry >> TOK_STEP_BITS;
-	return (enum tok_pretok_step)(entry & TOK_STEP_MASK);
+	if (v->pretok == TOK_PRETOK_SENTENCEPIECE) {
+		*state = TOK_ST_NONE;
+		return TOK_STEP_CLOSE;
+	}
+	return tok_pretok_table_step(v, state, tok_pretok_end_class(v));
 }
 
 /*

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "unicode/classes.h"
+#include "unicode/inline.h"
 
 /* An element: target code point (0: the character itself) | kind << 21 | combining class << 24. */
 enum tok_bert_kind {
@@ -36,7 +37,7 @@ struct tok_bert_norm {
  * The category by which pretokens are found, tok_vocab.cat: TOK_CAT_SPACE ends a word,
  * TOK_CAT_SYMBOL is one of its own, TOK_CAT_OTHER is part of one, or becomes several elements.
  */
-static inline enum tok_cat
+TOK_INLINE enum tok_cat
 tok_bert_cat(uint32_t element)
 {
 	switch (TOK_BERT_KIND(element)) {
@@ -49,7 +50,7 @@ tok_bert_cat(uint32_t element)
 	}
 }
 
-static inline uint32_t
+TOK_INLINE uint32_t
 tok_bert_element(const struct tok_bert_norm *t, uint32_t cp)
 {
 	return t->element[(uint32_t)t->page[cp >> 8] << 8 | (cp & 255)];

@@ -10,6 +10,7 @@
 #include <assert.h>
 
 #include "kinds.h"
+#include "unicode/inline.h"
 
 /* Two tries in one array. Node 0 is the root of tokens that begin a string, node 1 of tokens that
  * continue one. */
@@ -34,26 +35,25 @@ struct tok_longest {
 };
 
 /* Is the string of a node a proper prefix of a token? */
-static inline bool
+TOK_INLINE bool
 tok_longest_goes_on(const struct tok_longest_node *node)
 {
 	return (node->child[0] | node->child[1] | node->child[2] | node->child[3]) != 0;
 }
 
 /* Child of a node for a byte, or TOK_NO_TOKEN. */
-static inline uint32_t
+TOK_INLINE uint32_t
 tok_longest_child(const struct tok_longest_node *node, uint8_t byte)
 {
 	const uint64_t bit = 1ull << (byte & 63), children = node->child[byte >> 6];
 
 	if (!(children & bit))
 		return TOK_NO_TOKEN;
-	return node->first + node->below[byte >> 6] +
-	       (uint32_t)__builtin_popcountll(children & (bit - 1));
+	return node->first + node->below[byte >> 6] + tok_popcount(children & (bit - 1));
 }
 
 /* The token that a node spells, or TOK_NO_TOKEN. Only such nodes have no remaining bytes. */
-static inline uint32_t
+TOK_INLINE uint32_t
 tok_longest_token(const struct tok_longest *l, uint32_t node)
 {
 	const struct tok_longest_node *at = &l->node[node];
@@ -62,7 +62,7 @@ tok_longest_token(const struct tok_longest *l, uint32_t node)
 }
 
 /* Append the tokens in `pop` of a node to *to, and go to its `fail`. False: there is none. */
-static inline bool
+TOK_INLINE bool
 tok_longest_fall_back(const struct tok_longest *l, uint32_t *node, uint32_t **to)
 {
 	const struct tok_longest_node *from = &l->node[*node];
@@ -80,7 +80,7 @@ tok_longest_fall_back(const struct tok_longest *l, uint32_t *node, uint32_t **to
  * Advance by one byte. Each iteration goes to a child or drops at least one byte, so the time is
  * linear in the string. False: no token matches, whatever follows.
  */
-static inline bool
+TOK_INLINE bool
 tok_longest_take(const struct tok_longest *l, uint32_t *node, uint32_t **to, uint8_t byte)
 {
 	for (;;) {

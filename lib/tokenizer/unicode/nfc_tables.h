@@ -2,8 +2,7 @@
 /* Properties of code points for NFC. Data in nfc_tables.c (generated). */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
+#include "inline.h"
 
 /* Properties of a code point; 0 for most. */
 #define TOK_NFC_CCC 0x3f   /* index of its combining class; 0: a starter */
@@ -38,7 +37,7 @@ enum {
 };
 
 /* The letters of a Hangul syllable. Returns their number, 2 or 3. */
-static inline uint32_t
+TOK_INLINE uint32_t
 tok_nfc_letters(uint32_t syllable, uint32_t letter[3])
 {
 	const uint32_t at = syllable - TOK_NFC_S, t = at % TOK_NFC_TS;

@@ -5,9 +5,7 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "inline.h"
 
 #define TOK_UTF8_REPLACEMENT "\xef\xbf\xbd"
 #define TOK_UTF8_REPLACEMENT_BYTES 3
@@ -29,7 +27,7 @@ struct tok_utf8_span {
 struct tok_utf8_span tok_utf8_scan(const uint8_t *p, size_t n);
 
 /* Length of the character that starts with `lead`; 0 if no character does. */
-static inline unsigned int
+TOK_INLINE unsigned int
 tok_utf8_length(uint8_t lead)
 {
 	if (lead < 0x80)
@@ -40,7 +38,7 @@ tok_utf8_length(uint8_t lead)
 }
 
 /* Can `b` be at index `i` (1-3) of a character that starts with `lead`? */
-static inline bool
+TOK_INLINE bool
 tok_utf8_follows(uint8_t lead, unsigned int i, uint8_t b)
 {
 	uint8_t low = 0x80, high = 0xbf;
@@ -59,7 +57,7 @@ tok_utf8_follows(uint8_t lead, unsigned int i, uint8_t b)
 }
 
 /* Code point of the well-formed character of `len` bytes at p. */
-static inline uint32_t
+TOK_INLINE uint32_t
 tok_utf8_decode(const uint8_t *p, unsigned int len)
 {
 	switch (len) {
@@ -76,7 +74,7 @@ tok_utf8_decode(const uint8_t *p, unsigned int len)
 }
 
 /* Write a code point as UTF-8 to `out`, which has room. Returns the length. */
-static inline unsigned int
+TOK_INLINE unsigned int
 tok_utf8_encode(uint32_t cp, uint8_t *out)
 {
 	if (cp < 0x80) {

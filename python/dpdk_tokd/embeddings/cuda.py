@@ -10,11 +10,15 @@ import contextlib
 import ctypes
 import ctypes.util
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ..ring.errors import RingError
 
 LAZY_PEER_ACCESS = 1
+EVENT_DISABLE_TIMING = 2
+LEGACY_STREAM = 1  # the default stream, of all threads; what is recorded there follows all streams
+# ... but those that were created as non-blocking
+PER_THREAD_STREAM = 2  # another one in each thread
 PROPERTIES_ROOM = 8192  # struct cudaDeviceProp has about 1 KB and differs between major versions,
 UUID_OFFSET = 256  # ... but always begins with name and UUID
 
@@ -50,6 +54,7 @@ class CudaOutputs:
         self._cuda.cudaGetErrorString.restype = ctypes.c_char_p
         self.device = self._number_of(gpu)
         self.address = 0
+        self._event: ctypes.c_void_p | None = None
         handle = _IpcHandle()
         ctypes.memmove(ctypes.addressof(handle), ipc, 64)
         pointer = ctypes.c_void_p()
@@ -96,13 +101,36 @@ class CudaOutputs:
         finally:
             self._check(self._cuda.cudaSetDevice(before.value), f"cudaSetDevice({before.value})")
 
-    def synchronize(self) -> None:
-        """Wait until kernels of this process that read rows have ended."""
+    def wait(self, streams: Iterable[int]) -> None:
+        """Wait until what was launched on these streams before has ended.
+
+        By an event on each, so that nothing else of this process is waited for. A per-thread
+        default stream cannot be named from another thread: for it the whole GPU is waited for. One
+        thread at a time.
+        """
         with self._current_device():
-            self._check(self._cuda.cudaDeviceSynchronize(), "cudaDeviceSynchronize")
+            for stream in streams:
+                if stream == PER_THREAD_STREAM:
+                    self._check(self._cuda.cudaDeviceSynchronize(), "cudaDeviceSynchronize")
+                    continue
+                event = self._the_event()
+                rc = self._cuda.cudaEventRecord(event, ctypes.c_void_p(stream))
+                self._check(rc, "cudaEventRecord")
+                self._check(self._cuda.cudaEventSynchronize(event), "cudaEventSynchronize")
+
+    def _the_event(self) -> ctypes.c_void_p:
+        if self._event is None:
+            event = ctypes.c_void_p()
+            rc = self._cuda.cudaEventCreateWithFlags(ctypes.byref(event), EVENT_DISABLE_TIMING)
+            self._check(rc, "cudaEventCreateWithFlags")
+            self._event = event
+        return self._event
 
     def close(self) -> None:
         address, self.address = self.address, 0
         if address:
             with self._current_device():
+                if self._event is not None:
+                    self._cuda.cudaEventDestroy(self._event)
+                    self._event = None
                 self._cuda.cudaIpcCloseMemHandle(ctypes.c_void_p(address))

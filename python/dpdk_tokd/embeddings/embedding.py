@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from .._native import libtok
 from ..ring.errors import RingError
+from .cuda import LEGACY_STREAM, PER_THREAD_STREAM
 from .layout import ABORT, FIRST, LAST, Dtype, EmbeddingStatus, Entry
 
 if TYPE_CHECKING:
@@ -58,7 +59,16 @@ class Embedding:
     complete (`last`) before it is shed. Drop what came of them; nothing more will.
     """
 
-    __slots__ = ("_array", "_entry", "_held", "_leases", "_position", "_reader", "_released")
+    __slots__ = (
+        "_array",
+        "_entry",
+        "_held",
+        "_leases",
+        "_position",
+        "_reader",
+        "_released",
+        "_streams",
+    )
 
     def __init__(self, reader: EmbeddingReader, position: int, entry: Entry) -> None:
         self._reader = reader
@@ -67,6 +77,7 @@ class Embedding:
         self._held = False
         self._released = False
         self._leases: set[int] = set()
+        self._streams: set[int] = set()  # on which kernels read the rows
         self._array: npt.NDArray[Any] | None = None
 
     @property
@@ -172,12 +183,20 @@ class Embedding:
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> object:
-        """The rows for another library. `stream` needs nothing: they were written before this
-        embedding was handed out."""
+        """The rows for another library, whose kernels read them on `stream` (None: the default
+        one). It need not wait: they were written before this embedding was handed out.
+
+        The rows are released when the library's object is gone and the stream has done what was
+        launched on it by then. If kernels on another stream read them, let `stream` wait for that
+        one before, or name it to `release()`.
+        """
         self._check_not_released()
         if copy or (dl_device is not None and tuple(dl_device) != self.__dlpack_device__()):
             raise BufferError("rows are given in place: copy them afterwards")
         dtype = self._reader.dtype
+        if stream == -1:  # the library says nothing of its streams: the whole GPU is waited for
+            stream = PER_THREAD_STREAM
+        self._streams.add(stream or LEGACY_STREAM)
         return libtok.dlpack(
             _Lease(self),
             self._address(),
@@ -194,13 +213,14 @@ class Embedding:
         """Version 3 (numba's). bfloat16, which it lacks, is its bits as uint16.
 
         Reading this attribute holds the embedding, because the user's end is not reported. Call
-        `release()` after the last kernel was launched; it waits for them. DLPack does that by
-        itself.
+        `release()` after the last kernel was launched; it waits for those on the default stream,
+        and on one that it is given. DLPack does that by itself.
         """
         if self._reader.cuda_device is None:
             raise AttributeError("the rows are in host memory: see array")
         self._check_not_released()
         self.hold()
+        self._streams.add(LEGACY_STREAM)
         return {
             "shape": (len(self), self._reader.dim),
             "typestr": NUMPY[self._reader.dtype].str,
@@ -215,14 +235,16 @@ class Embedding:
         self._held = True
         return self
 
-    def release(self) -> None:
+    def release(self, stream: int | None = None) -> None:
         """Release the rows. A second call does nothing.
 
-        For rows in GPU memory it waits until all kernels of this process on that GPU have ended
-        (cudaDeviceSynchronize). To wait less often, hold several and release the oldest last: they
-        are released together.
+        For rows in GPU memory it waits, by an event, for the streams that they were taken for, and
+        for `stream` (a cudaStream_t as a number), which must exist until then. To wait less often,
+        hold several and release the oldest last: they are released together.
         """
         if not self._released:
+            if stream is not None:
+                self._streams.add(stream)
             self._released = True
             self._array = None
             self._reader._advance()

@@ -73,6 +73,7 @@ class EmbeddingReader(PollingReader[Embedding]):
         self._out_bytes = reply.out_bytes
         self._row_bytes = reply.row_bytes
         self._cuda: CudaOutputs | None = None
+        self._streams: set[int] = set()  # of rows that are released: to be waited for
         self._memory_address = 0
         if reply.outputs == Outputs.CUDA_IPC:
             try:
@@ -195,8 +196,8 @@ class EmbeddingReader(PollingReader[Embedding]):
     def _advance(self) -> None:
         """Move the cursor past all that is released, and that nobody else has.
 
-        With rows in GPU memory each step waits for all that this process has launched on that GPU:
-        a kernel may still read what its owner let go of. Any thread may come here, and from any
+        With rows in GPU memory each step waits for the streams that the rows were taken for: a
+        kernel may still read what its owner let go of. Any thread may come here, and from any
         line of _move: what another library had of an embedding dies when it likes. Who finds it
         being done leaves it to who does it.
         """
@@ -213,11 +214,12 @@ class EmbeddingReader(PollingReader[Embedding]):
         position = self._position  # before what is pending: one that comes now is there then
         pending = self._pending
         while pending and pending[0]._released and not pending[0]._leases:
-            pending.popleft()
+            self._streams |= pending.popleft()._streams
         cursor = pending[0]._position if pending else position
         if cursor != self._cursor:
             if self._cuda is not None:
-                self._cuda.synchronize()
+                self._cuda.wait(self._streams)
+                self._streams = set()  # not if that raised: they are waited for the next time
             self._cursor = cursor
             libtok.store_release_u64(a.cursor, 0, cursor)
 

@@ -120,3 +120,23 @@ def test_a_ring_that_cannot_be_is_refused_by_name(
         command, capture_output=True, text=True, timeout=20, env=environment, check=False
     )
     assert end.returncode == 2 and words in end.stderr, end.stderr
+
+
+@pytest.mark.parametrize(
+    ("table", "vocab", "code", "words"),
+    [
+        ("random:50257x4", "/no/such.json", 2, '--text-vocab: vocab "/no/such.json": '),
+        ("random:5x4", "gpt2", 1, "the vocabulary has 50257 ids, the word table 5 rows"),
+    ],
+)
+def test_a_vocabulary_for_texts_that_cannot_be_is_refused_by_name(
+    table: str, vocab: str, code: int, words: str, gpt2_file: Path, tmp_path: Path
+) -> None:
+    command = [AGENT, "--table", table, "--subscribers-socket", tmp_path / "subscribers"]
+    command += ["--listen", f"unix:{tmp_path}/ring", "--text-vocab"]
+    command += [str(gpt2_file) if vocab == "gpt2" else vocab]
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("TOKD_")}
+    end = subprocess.run(
+        command, capture_output=True, text=True, timeout=20, env=environment, check=False
+    )
+    assert end.returncode == code and words in end.stderr, end.stderr

@@ -82,7 +82,7 @@ def test_a_helper_that_ran_nothing_is_a_failure() -> None:
         ran(["sh", "-c", "echo no GPU: none >&2; exit 77"])
 
 
-@pytest.mark.parametrize("dim", [768, 36, 5])
+@pytest.mark.parametrize("dim", [768, 772, 1024, 1032, 36, 5])
 @pytest.mark.parametrize("dtype", EACH_DTYPE)
 @pytest.mark.parametrize("kind", EACH_KIND)
 def test_rows_are_the_references(kind: int, dtype: int, dim: int, tmp_path: Path) -> None:

@@ -55,9 +55,10 @@ taken(struct tokg_device *d, uint64_t *n)
 	return 0;
 }
 
-static void
+static bool
 close_device(struct tokg_device *d)
 {
+	return ((struct fake *)d)->stops;
 }
 
 static const struct tokg_device_ops ops = {
@@ -84,6 +85,8 @@ fake_open(struct fake *f)
 		.dtype = TOKG_F32,
 		.dim = FAKE_DIM,
 		.n_ids = 100,
+		.lanes = 2,
+		.log = 8,
 		.out_bytes = 65536};
 	assert_true(tokg_geometry_fill(g, &err));
 	f->device.ops = &ops;

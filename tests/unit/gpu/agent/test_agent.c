@@ -79,7 +79,7 @@ teardown(void **state)
 
 	kill(getpid(), SIGTERM); /* blocked: it comes by signalfd */
 	pthread_join(f->thread, NULL);
-	tokg_agent_close(&f->agent);
+	assert_int_equal(tokg_agent_close(&f->agent), f->fake.stops);
 	if (f->fake.device.region_dmabuf >= 0)
 		close(f->fake.device.region_dmabuf);
 	fake_close(&f->fake);

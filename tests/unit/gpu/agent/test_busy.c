@@ -67,6 +67,21 @@ n_done(const struct work *w)
 	return n;
 }
 
+/* A fast machine must not run out of work. Returns how many slots were done. */
+static uint32_t
+post_again(struct work *w)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < w->n; i++) {
+		if (is_done(w, 0, i)) {
+			post(w, 0, i);
+			n++;
+		}
+	}
+	return n;
+}
+
 static void
 wait_for(const struct work *w, uint32_t producer, uint32_t slot)
 {
@@ -143,7 +158,7 @@ is_not_restarted(uint32_t workers)
 	struct tokg_error err = {""};
 	struct work w;
 	uint64_t since;
-	uint32_t done;
+	uint32_t done = 0;
 
 	make(&w, workers);
 	assert_true(tokg_consumer_start(&consumer, w.d, STUCK_MS, post_now(), &err));
@@ -154,16 +169,13 @@ is_not_restarted(uint32_t workers)
 	while (post_now() - since < BUSY_MS * 1000000ull) {
 		if (tokg_consumer_watch(&consumer, post_now(), &calls, &err) != 0)
 			fail_msg("restarted, with %u of %u done", n_done(&w), w.n);
+		done += post_again(&w);
 		nap();
 	}
-	done = n_done(&w);
+	done += n_done(&w);
 	end(&w);
-	print_message("# %u of %u are done\n", done, w.n);
+	print_message("# %u are done\n", done);
 	assert_true(done > 0);
-	if (done == w.n) {
-		print_message("# skipped: they do not keep this machine busy\n");
-		skip();
-	}
 }
 
 TEST(a_consumer_that_does_all_itself_is_busy_and_not_restarted)

@@ -284,6 +284,26 @@ FIXTURE_TEST(outputs_are_counted_as_the_producer_does)
 	assert_int_equal(p->out_head, p->out_tail);
 }
 
+/* Its rows are fewer than what its bytes were given: nobody says how many. */
+FIXTURE_TEST(a_text_may_have_a_quarter_of_the_outputs_until_the_next_slot_tells)
+{
+	struct fixture *f = *state;
+	const struct tokg_postings *p = &f->producers.producer[0].postings;
+	static const uint64_t at[] = {3 * 4096, 5 * 4096, 6 * 4096};
+
+	granted(f, 0, 1);
+	for (uint32_t i = 0; i < 3; i++) {
+		struct tokg_out_entry e = entry(i, 1);
+
+		e.out_off = at[i];
+		e.flags |= i == 1 ? TOKG_TEXT : 0;
+		fake_tell(&f->fake, &e);
+		tokg_delivery_poll(&f->delivery);
+		assert_int_equal(tokg_postings_full(p), i == 1);
+	}
+	assert_int_equal(p->out_head, 7 * 4096);
+}
+
 FIXTURE_TEST(what_cannot_have_been_posted_ends_the_producer_slot)
 {
 	struct fixture *f = *state;

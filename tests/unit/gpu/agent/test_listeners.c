@@ -164,7 +164,7 @@ TEST(each_listener_has_verbs_at_its_address_and_a_producer_slot_is_with_one)
 
 	kill(getpid(), SIGTERM); /* blocked: it comes by signalfd */
 	pthread_join(thread, NULL);
-	tokg_agent_close(&a);
+	assert_true(tokg_agent_close(&a));
 	assert_int_equal(n_servers, 0);
 	fake_close(&fake);
 	rmdir(folder);

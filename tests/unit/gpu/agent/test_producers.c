@@ -77,6 +77,28 @@ FIXTURE_TEST(a_producer_slot_is_kept_a_second_for_resume)
 	assert_int_equal(tokg_producers_grant(&f->producers, &h, 4, f->now, &producer, &err), -1);
 }
 
+FIXTURE_TEST(an_ended_producer_slot_is_free_when_its_lanes_have_ended)
+{
+	struct fixture *f = *state;
+	const struct tokg_geometry *g = &f->producers.geometry;
+	const uint32_t producer = granted(f, 0, 1);
+
+	fake_set_word(&f->fake, tokg_opened_at(g, producer, 1), TOKG_LANE_WORD(0, 7, 0));
+	fake_set_word(&f->fake, tokg_ask_at(g, producer, 1), TOKG_LANE_WORD(5, 8, 0));
+	tokg_producers_end(&f->producers, producer);
+	f->now += S;
+	turn(f);
+	assert_int_equal(f->producers.producer[0].state, TOKG_PRODUCER_ENDING);
+	fake_set_word(
+		&f->fake, tokg_ended_at(g, producer, 1), TOKG_LANE_WORD(3, 7, TOKG_END_STALE));
+	f->now += S;
+	turn(f);
+	assert_int_equal(f->producers.producer[0].state, TOKG_PRODUCER_FREE);
+	/* What it had asked for is not its successor's. */
+	assert_int_equal(granted(f, 3, 4), producer);
+	assert_int_equal(fake_word(&f->fake, tokg_ask_at(g, producer, 1)), 0);
+}
+
 FIXTURE_TEST(an_ended_producer_slot_is_free_when_all_is_done_told_and_given_back)
 {
 	struct fixture *f = *state;

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <time.h>
 
+#define LIMIT_MS 60000 /* of a wait */
+
 static uint64_t
 ms(void)
 {
@@ -73,9 +75,9 @@ bench_open(struct bench *b, void (*change)(struct tokg_device_config *c))
 		g->n_positions = N_POSITIONS;
 	if (!tokg_geometry_fill(g, &err))
 		fail_msg("%s", err.text);
-	b->word = malloc(sizeof(float) * N_IDS * g->dim);
+	b->word = malloc(sizeof(float) * g->n_ids * g->dim);
 	b->position = malloc(sizeof(float) * N_POSITIONS * g->dim);
-	for (uint32_t i = 0; i < N_IDS * g->dim; i++)
+	for (uint32_t i = 0; i < g->n_ids * g->dim; i++)
 		b->word[i] = 1.0f + (float)i;
 	for (uint32_t i = 0; i < N_POSITIONS * g->dim; i++)
 		b->position[i] = 0.25f * (float)i;
@@ -178,7 +180,7 @@ bench_status(struct bench *b, uint32_t producer, uint32_t slot)
 {
 	const struct tokg_geometry *const g = &b->d->geometry;
 	const uint64_t ticket = b->ticket[tokg_slot_of(g, producer, slot)];
-	const uint64_t until = ms() + 10000;
+	const uint64_t until = ms() + LIMIT_MS;
 	uint64_t done;
 
 	for (;;) {
@@ -204,7 +206,7 @@ bench_has_entry(const struct bench *b)
 struct tokg_out_entry
 bench_entry(struct bench *b)
 {
-	const uint64_t until = ms() + 10000;
+	const uint64_t until = ms() + LIMIT_MS;
 
 	while (!bench_has_entry(b)) {
 		if (ms() > until)

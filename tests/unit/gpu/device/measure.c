@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * gpu_measure MODE DEVICE [NAME=NUMBER]... [out=FILE]
+ * gpu_measure MODE DEVICE [NAME=NUMBER]... [vocab=FILE text=FILE] [out=FILE]
  *
  * scan: nothing is posted; how long each look at all slots takes, by the scanner's own clock.
  *
@@ -8,7 +8,9 @@
  * store until `done` is read (CLOCK_MONOTONIC), and what the consumer stamped.
  *
  * produce: producers on the device post n slots each (produce.h); from before the first store, and
- * from before the ticket's, until `done` is read.
+ * from before the ticket's, until `done` is read. With vocab=FILE and text=FILE they post slices of
+ * the text, of `bytes` bytes, as bytes; greedy=1: encoded by longest match. After the last post all
+ * rows are compared with those of libtok's ids.
  *
  * drain: `slots` slots are posted, then a consumer embeds them and ends: for a profiler, which lets
  * nothing else run beside a kernel. The ring is in host memory.
@@ -31,8 +33,10 @@
 #include <unistd.h>
 
 #include "element.h"
+#include "measure_texts.h"
 #include "post.h"
 #include "produce.h"
+#include "tok.h"
 
 #define SCAN_NS 1000000000ull /* of looking; the last TOKG_SCAN_TIMES are kept */
 #define LOOK_NS 50000000l     /* between looks at the producers */
@@ -43,14 +47,15 @@
 struct asked {
 	uint64_t seed, n, kept, limit_s;
 	uint32_t kind, dtype, dim, n_ids, producers, slots, slot_bytes, workers, rows, heads;
-	uint32_t tokens, batch, in_flight, check_every;
-	uint64_t out_bytes;
+	uint32_t tokens, batch, in_flight, check_every, bytes, greedy;
+	const char *vocab, *text; /* NULL: no texts */
 };
 
 struct measure {
 	struct asked a;
 	struct tokg_device_config c;
 	struct tokg_device *d;
+	struct measure_texts texts;
 	FILE *out;
 	uint32_t n_series;
 	bool drained; /* for the thread of the mode drain */
@@ -109,6 +114,8 @@ argument(struct asked *a, const char *text)
 		{"batch", NULL, &a->batch},
 		{"in_flight", NULL, &a->in_flight},
 		{"check_every", NULL, &a->check_every},
+		{"bytes", NULL, &a->bytes},
+		{"greedy", NULL, &a->greedy},
 	};
 	const char *const is = strchr(text, '=');
 	char *end;
@@ -130,6 +137,38 @@ argument(struct asked *a, const char *text)
 	post_fail("%s: not NAME=NUMBER of a name that gpu_measure knows", text);
 }
 
+/* Bytes of a producer's outputs: four full slots, and the rows of all that are posted. */
+static uint64_t
+outputs(const struct measure *m, uint32_t row_bytes)
+{
+	const struct asked *const a = &m->a;
+	const uint64_t least = 4 * tokg_out_bytes(a->slot_bytes / 4, row_bytes);
+	uint64_t need = tokg_out_bytes(a->tokens, row_bytes) * (a->batch ? a->batch : 1) * a->slots;
+	uint64_t bytes = TOKG_OUT_ALIGN;
+
+	if (a->vocab != NULL) /* the consumer asks for a row for each byte, also in the last slot */
+		need = a->slots * m->texts.posted.out_stride + tokg_out_bytes(a->bytes, row_bytes);
+	while (bytes < least || bytes < need)
+		bytes *= 2;
+	return bytes;
+}
+
+/* The texts, and the vocabulary that the device encodes them with. */
+static void
+open_texts(struct measure *m, uint32_t row_bytes)
+{
+	struct asked *const a = &m->a;
+
+	if (a->text == NULL || a->kind != TOKG_KIND_WORD || a->bytes > a->slot_bytes)
+		post_fail("texts: vocab=FILE and text=FILE, kind=%d, and bytes at most %u",
+			TOKG_KIND_WORD, a->slot_bytes);
+	measure_texts_open(&m->texts, a->vocab, a->greedy != 0);
+	measure_texts_make(&m->texts, a->text, a->producers * a->slots, a->bytes, row_bytes);
+	a->n_ids = tok_vocab_info(m->texts.v).n_ids;
+	m->c.text_vocab = m->texts.v;
+	m->c.text_flags = TOK_ADDED_AS_TEXT;
+}
+
 /* The device, opened and not started. */
 static void
 open_device(struct measure *m, const char *name, bool time_scans)
@@ -137,13 +176,12 @@ open_device(struct measure *m, const char *name, bool time_scans)
 	const struct asked *const a = &m->a;
 	struct tokg_geometry *const g = &m->c.geometry;
 	struct tokg_tables *const t = &m->c.tables;
-	const uint64_t row = tokg_out_bytes(a->tokens, a->dim * (a->dtype == TOKG_F32 ? 4 : 2));
-	const uint64_t least =
-		4 * tokg_out_bytes(a->slot_bytes / 4, a->dim * (a->dtype == TOKG_F32 ? 4 : 2));
-	const uint64_t need = row * (a->batch ? a->batch : 1) * a->slots;
+	const uint32_t row_bytes = a->dim * (a->dtype == TOKG_F32 ? 4 : 2);
 	uint64_t seed = a->seed * 2 + 1;
 	struct tokg_error err = {{0}};
 
+	if (a->vocab != NULL)
+		open_texts(m, row_bytes);
 	g->producers = a->producers;
 	g->slots = a->slots;
 	g->slot_bytes = a->slot_bytes;
@@ -152,9 +190,7 @@ open_device(struct measure *m, const char *name, bool time_scans)
 	g->dtype = t->dtype = a->dtype;
 	g->dim = t->dim = a->dim;
 	g->n_ids = t->n_ids = a->n_ids;
-	g->out_bytes = TOKG_OUT_ALIGN;
-	while (g->out_bytes < least || g->out_bytes < need)
-		g->out_bytes *= 2;
+	g->out_bytes = outputs(m, row_bytes);
 	t->word = table((uint64_t)a->n_ids * a->dim, a->dtype, &seed);
 	if (a->kind != TOKG_KIND_WORD) {
 		g->n_positions = t->n_positions = a->slot_bytes / 4;
@@ -226,6 +262,15 @@ begin(const struct measure *m, const char *mode)
 	       "\"slots\": %u, \"producers\": %u, \"seed\": %" PRIu64 ", ",
 		mode, m->d->ops->name, m->d->region ? "host" : "gpu", m->d->order_reason,
 		g->producers * g->slots, g->producers, m->a.seed);
+}
+
+/* A vocabulary's kernel has one block on a multiprocessor, and so leaves room. */
+static void
+leave_room(struct measure *m, const char *name)
+{
+	if (m->a.workers == TOKG_WORKERS_DEFAULT && m->a.vocab == NULL &&
+		strncmp(name, "cuda:", 5) == 0)
+		m->a.workers = produce_cuda_workers(atoi(name + 5), m->a.producers);
 }
 
 static void
@@ -341,7 +386,7 @@ measure_requests(struct measure *m)
 		if (post_wait(m->d, 0, slot, 1 + i / slots) != TOKG_OK)
 			post_fail("request %" PRIu64 " was not embedded", i);
 		round[i] = post_now() - from;
-		stamp(&s, i, tokg_outbox_entry(m->d->outbox, i));
+		stamp(&s, i, post_entry(m->d, i));
 	}
 	stop(m);
 	begin(m, "requests");
@@ -427,7 +472,7 @@ say_produced(struct measure *m, const struct produce *p)
 	       ", \"wrong\": %" PRIu64 ", \"out_of_time\": %" PRIu64 ", \"ns\": %" PRIu64
 	       ", \"tokens_per_slot\": %u, \"series\": [",
 		all.done, all.not_ok, all.compared, all.wrong, late, last - first,
-		m->a.tokens * (m->a.batch ? m->a.batch : 1));
+		m->a.vocab ? 0 : m->a.tokens * (m->a.batch ? m->a.batch : 1));
 	for (uint32_t which = 0; which < 2; which++) {
 		n = 0;
 		for (uint32_t i = 0; i < p->producers; i++) {
@@ -442,7 +487,12 @@ say_produced(struct measure *m, const struct produce *p)
 			ticks > 0 ? ns / ticks : 1, flat, n);
 	}
 	say_stamps(m, &s, last_stamps(m, &s, p->kept));
-	printf("], \"backward_stamps\": %" PRIu64 "}\n", s.backward);
+	printf("], ");
+	if (m->a.vocab != NULL)
+		printf("\"texts_compared\": %u, \"text_bytes\": %" PRIu64 ", ",
+			measure_texts_compare(&m->texts, m->d, p->said, m->c.tables.word),
+			measure_texts_bytes(&m->texts, &m->d->geometry, p->said));
+	printf("\"backward_stamps\": %" PRIu64 "}\n", s.backward);
 	free(flat);
 	fflush(stdout);
 	if (all.not_ok > 0 || all.wrong > 0)
@@ -467,6 +517,7 @@ measure_produce(struct measure *m)
 		.check_every = m->a.check_every,
 		.epoch = POST_EPOCH,
 		.kept = (uint32_t)(m->a.kept < m->a.n ? m->a.kept : m->a.n),
+		.texts = m->texts.posted,
 	};
 	struct produce *const p = (is_cpu(m) ? produce_cpu_open : produce_cuda_open)(
 		m->d, &c, m->c.tables.word, &err);
@@ -575,20 +626,27 @@ main(int argc, char **argv)
 					   .slot_bytes = TOKG_SLOT_BYTES,
 					   .workers = TOKG_WORKERS_DEFAULT,
 					   .tokens = 2048,
-					   .in_flight = 1}};
+					   .in_flight = 1,
+					   .bytes = 8192}};
 
 	for (int i = 3; i < argc; i++) {
-		if (strncmp(argv[i], "out=", 4) != 0) {
+		if (strncmp(argv[i], "out=", 4) == 0) {
+			m.out = fopen(argv[i] + 4, "wb");
+			if (m.out == NULL)
+				post_fail("%s cannot be written", argv[i] + 4);
+		} else if (strncmp(argv[i], "vocab=", 6) == 0) {
+			m.a.vocab = argv[i] + 6;
+		} else if (strncmp(argv[i], "text=", 5) == 0) {
+			m.a.text = argv[i] + 5;
+		} else {
 			argument(&m.a, argv[i]);
-			continue;
 		}
-		m.out = fopen(argv[i] + 4, "wb");
-		if (m.out == NULL)
-			post_fail("%s cannot be written", argv[i] + 4);
 	}
 	for (size_t i = 0; argc >= 3 && i < sizeof(modes) / sizeof(modes[0]); i++) {
 		if (strcmp(argv[1], modes[i].name) != 0)
 			continue;
+		if (modes[i].run == measure_produce)
+			leave_room(&m, argv[2]);
 		open_device(&m, argv[2], modes[i].run == measure_scan);
 		modes[i].run(&m);
 		if (m.out != NULL && fclose(m.out) != 0)

@@ -149,3 +149,16 @@ post_wait(struct tokg_device *d, uint32_t producer, uint32_t slot, uint64_t tick
 			post_fail("slot %u is not done after 10 s", slot);
 	}
 }
+
+const struct tokg_out_entry *
+post_entry(struct tokg_device *d, uint64_t index)
+{
+	const struct tokg_out_entry *const e = tokg_outbox_entry(d->outbox, index);
+	const uint64_t until = post_now() + 10000000000ull;
+
+	while (__atomic_load_n(&e->seq, __ATOMIC_ACQUIRE) != index + 1) {
+		if (post_now() > until)
+			post_fail("entry %llu is not there after 10 s", (unsigned long long)index);
+	}
+	return e;
+}

@@ -32,5 +32,8 @@ void post_slot(struct tokg_device *d, uint32_t producer, uint32_t slot, struct t
 	uint64_t ticket, void *payload);
 /* Spins until the slot is done; its status. Exits with 1 after 10 s. */
 uint32_t post_wait(struct tokg_device *d, uint32_t producer, uint32_t slot, uint64_t ticket);
+/* Spins until outbox entry `index` is there: on a GPU `done` may be seen before it. Exits likewise.
+ */
+const struct tokg_out_entry *post_entry(struct tokg_device *d, uint64_t index);
 uint64_t post_now(void); /* ns */
 void post_fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "block.cuh"
+#include "block/block.cuh"
 #include "ring/gpu_check.h"
 #include "produce.h"
 
@@ -15,7 +15,7 @@
 
 /* All that the producers know, as the device has it. */
 struct produce_plan {
-	struct produce_config c;
+	struct produce_config c; /* its texts: as the device has them */
 	struct tokg_geometry g;
 	uint8_t *region;
 	const uint8_t *outputs, *word;
@@ -29,6 +29,19 @@ struct produce_shared {
 	uint64_t posted[PRODUCE_IN_FLIGHT_MAX], published[PRODUCE_IN_FLIGHT_MAX];
 	bool leave;
 };
+
+TOKG_DEV bool
+produce_is_text(const produce_plan *p)
+{
+	return p->c.texts.stride > 0;
+}
+
+/* The text of the n-th post. */
+TOKG_DEV uint64_t
+produce_text(const produce_plan *p, uint32_t producer, uint64_t n)
+{
+	return (uint64_t)producer * p->g.slots + n % p->g.slots;
+}
 
 /* Bytes of one record, or of the ids alone. */
 TOKG_DEV uint32_t
@@ -56,9 +69,9 @@ produce_id(const produce_plan *p, uint32_t producer, uint64_t n, uint32_t k)
 	return (uint32_t)((x >> 32) * p->g.n_ids >> 32);
 }
 
-/* Word i of the n-th post's payload, padding included. */
+/* Word i of the payload of the n-th post of ids, padding included. */
 TOKG_DEV uint32_t
-produce_word(const produce_plan *p, uint32_t producer, uint64_t n, uint32_t i)
+produce_ids_word(const produce_plan *p, uint32_t producer, uint64_t n, uint32_t i)
 {
 	const uint32_t hdr = p->c.batch == 0 ? 0 : (uint32_t)sizeof(struct tokd_rec) / 4;
 	const uint32_t words = produce_record_bytes(p) / 4, record = i / words, w = i % words;
@@ -83,10 +96,38 @@ produce_word(const produce_plan *p, uint32_t producer, uint64_t n, uint32_t i)
 	}
 }
 
+TOKG_DEV uint32_t
+produce_word(const produce_plan *p, uint32_t producer, uint64_t n, uint32_t i)
+{
+	if (!produce_is_text(p))
+		return produce_ids_word(p, producer, n, i);
+	return ((const uint32_t *)(p->c.texts.bytes +
+				   produce_text(p, producer, n) * p->c.texts.stride))[i];
+}
+
+TOKG_DEV uint32_t
+produce_bytes(const produce_plan *p, uint32_t producer, uint64_t n)
+{
+	return produce_is_text(p) ? p->c.texts.n[produce_text(p, producer, n)]
+				  : produce_records(p) * produce_record_bytes(p);
+}
+
+TOKG_DEV uint32_t
+produce_flags(const produce_plan *p)
+{
+	const uint32_t whole = TOKG_FIRST | TOKG_LAST;
+
+	return produce_is_text(p) ? whole | TOKG_TEXT
+	       : p->c.batch == 0  ? whole
+				  : (uint32_t)TOKG_BATCH;
+}
+
 /* Where the outputs of a slot begin. */
 TOKG_DEV uint64_t
 produce_out(const produce_plan *p, uint32_t slot)
 {
+	if (produce_is_text(p))
+		return slot * p->c.texts.out_stride;
 	return slot * produce_records(p) * tokg_out_bytes(p->c.tokens, p->g.row_bytes);
 }
 
@@ -94,7 +135,7 @@ TOKG_DEV void
 produce_post(const produce_plan *p, tokg_block *b, produce_shared *s, uint32_t producer, uint64_t n)
 {
 	const uint32_t slot = (uint32_t)(n % p->g.slots);
-	const uint32_t bytes = produce_records(p) * produce_record_bytes(p);
+	const uint32_t bytes = produce_bytes(p, producer, n);
 	const uint32_t pairs = (uint32_t)(tokg_align(bytes, TOKG_LINE) / 8);
 	uint64_t *const payload = (uint64_t *)(p->region + tokg_payload_at(&p->g, producer, slot));
 	uint64_t *const to = (uint64_t *)(p->region + tokg_hdr_at(&p->g, producer, slot));
@@ -113,10 +154,10 @@ produce_post(const produce_plan *p, tokg_block *b, produce_shared *s, uint32_t p
 	h.request = n;
 	h.kind = (uint16_t)p->g.kind;
 	h.bytes = bytes;
-	h.tokens = produce_records(p) * p->c.tokens;
+	h.tokens = produce_is_text(p) ? 0 : produce_records(p) * p->c.tokens;
 	h.epoch = p->c.epoch;
 	h.out_off = produce_out(p, slot);
-	h.flags = p->c.batch == 0 ? TOKG_FIRST | TOKG_LAST : TOKG_BATCH;
+	h.flags = produce_flags(p);
 	h.ticket = 1 + n / p->g.slots;
 	memcpy(words, &h, sizeof(h));
 	if (b->tid == 0)
@@ -130,7 +171,8 @@ produce_post(const produce_plan *p, tokg_block *b, produce_shared *s, uint32_t p
 	for (uint32_t i = 0; i < offsetof(struct tokg_hdr, ticket) / 8; i++)
 		tokg_put(to + i, words[i]);
 	s->published[n % p->c.in_flight] = tokg_ticks();
-	tokg_st_release(to + offsetof(struct tokg_hdr, ticket) / 8, h.ticket);
+	tokg_fence();
+	tokg_st_fenced(to + offsetof(struct tokg_hdr, ticket) / 8, h.ticket);
 }
 
 /* Told to leave, or out of time? Read over the bus: so seldom that no percentile told is of these.
@@ -250,7 +292,30 @@ produce_run(const produce_plan *p, tokg_block *b, produce_shared *s, uint32_t pr
 		tokg_put(&p->said[producer].tick[i], own.tick[i]);
 		tokg_put(&p->said[producer].ns[i], own.ns[i]);
 	}
-	tokg_st_release(&p->said[producer].state, own.state);
+	tokg_fence();
+	tokg_st_fenced(&p->said[producer].state, own.state);
+}
+
+/* Of texts: do they and their rows fit? */
+static inline bool
+produce_texts_right(
+	const struct tokg_geometry *g, const struct produce_config *c, struct tokg_error *err)
+{
+	const struct produce_texts *const t = &c->texts;
+
+	for (uint64_t i = 0; i < (uint64_t)g->producers * g->slots; i++) {
+		const uint64_t rows = tokg_out_bytes(t->n[i], g->row_bytes);
+
+		if (t->n[i] > g->slot_bytes || tokg_align(t->n[i], TOKG_LINE) > t->stride ||
+			(g->slots - 1) * t->out_stride + rows > g->out_bytes)
+			return tokg_wrong(err,
+				       "producers: a text of %u bytes does not fit into a slot of "
+				       "%u, or its rows into %llu bytes of outputs",
+				       t->n[i], g->slot_bytes,
+				       (unsigned long long)g->out_bytes) == 0;
+	}
+	return c->check_every == 0 ||
+	       tokg_wrong(err, "producers: rows of texts are not compared by them") == 0;
 }
 
 /* Can these producers do that in this ring? */
@@ -267,6 +332,8 @@ produce_right(const struct tokg_geometry *g, const struct produce_config *c, str
 		return tokg_wrong(err,
 			       "producers: %u slots in flight, must be 1 to %u and at most %d",
 			       c->in_flight, g->slots, PRODUCE_IN_FLIGHT_MAX) == 0;
+	if (c->texts.stride > 0)
+		return produce_texts_right(g, c, err);
 	if (c->tokens == 0 || bytes > g->slot_bytes)
 		return tokg_wrong(err,
 			       "producers: %llu records of %u ids are %llu bytes, a slot has %u",

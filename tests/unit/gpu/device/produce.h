@@ -5,6 +5,8 @@
  * the ring where it is, waits for `done`, and compares the rows with the table's. What they post
  * follows from a seed. For the kind `word`, of which a row is the table's to the bit; rows of
  * others are not compared.
+ *
+ * Or they post texts, each slot always the same one. Their rows are for the caller to compare.
  */
 #pragma once
 
@@ -14,16 +16,25 @@
 extern "C" {
 #endif
 
+/* Text p * slots + s is that of slot s of producer p. */
+struct produce_texts {
+	const uint8_t *bytes; /* each at a multiple of `stride`, zero-padded to TOKG_LINE */
+	const uint32_t *n;    /* bytes of each */
+	uint32_t stride;      /* bytes; 0: ids are posted instead */
+	uint64_t out_stride;  /* bytes of outputs between the first rows of two slots */
+};
+
 struct produce_config {
 	uint64_t seed;
-	uint64_t posts;	      /* of each producer */
-	uint64_t limit_ns;    /* after which each ends, whatever is done */
-	uint32_t tokens;      /* ids of a record */
-	uint32_t batch;	      /* records of a slot; 0: the ids alone, without a record */
-	uint32_t in_flight;   /* slots posted and not read as done, of each producer */
-	uint32_t check_every; /* rows of one in so many posts are compared; 0: none */
-	uint32_t epoch;	      /* granted to every producer */
-	uint32_t kept;	      /* samples kept of each producer: its first ones */
+	uint64_t posts;		    /* of each producer */
+	uint64_t limit_ns;	    /* after which each ends, whatever is done */
+	uint32_t tokens;	    /* ids of a record */
+	uint32_t batch;		    /* records of a slot; 0: the ids alone, without a record */
+	uint32_t in_flight;	    /* slots posted and not read as done, of each producer */
+	uint32_t check_every;	    /* rows of one in so many posts are compared; 0: none */
+	uint32_t epoch;		    /* granted to every producer */
+	uint32_t kept;		    /* samples kept of each producer: its first ones */
+	struct produce_texts texts; /* in host memory */
 };
 
 enum produce_state { PRODUCE_WAITS = 0, PRODUCE_RUNS = 1, PRODUCE_ENDED = 2, PRODUCE_LATE = 3 };
@@ -48,6 +59,13 @@ struct produce *produce_cpu_open(struct tokg_device *d, const struct produce_con
 	const void *word, struct tokg_error *err);
 struct produce *produce_cuda_open(struct tokg_device *d, const struct produce_config *c,
 	const void *word, struct tokg_error *err);
+
+/*
+ * Workers of a consumer of ids on GPU `index` that leaves the producers room. Two of its blocks on
+ * each multiprocessor would take all registers, and no producer would ever begin: the place of one
+ * block is left for each producer. TOKG_WORKERS_DEFAULT where it leaves room by itself.
+ */
+uint32_t produce_cuda_workers(int index, uint32_t producers);
 
 struct produce_ops {
 	bool (*start)(struct produce *p, struct tokg_error *err);

@@ -34,8 +34,10 @@ struct cuda_produce {
 	produce_plan plan;
 	const struct tokg_cuda *device;
 	cudaStream_t stream;
-	uint64_t *samples; /* in GPU memory */
-	uint64_t bytes;	   /* of them */
+	uint64_t *samples; /* in GPU memory, as are these */
+	uint8_t *texts;
+	uint32_t *texts_n;
+	uint64_t bytes; /* of the samples */
 };
 
 bool
@@ -71,6 +73,8 @@ cuda_close(struct produce *p)
 		cudaStreamDestroy(c->stream);
 	}
 	cudaFree(c->samples);
+	cudaFree(c->texts);
+	cudaFree(c->texts_n);
 	cudaFreeHost(p->said);
 	cudaFreeHost(p->stop);
 	free(p->samples);
@@ -102,6 +106,31 @@ memory_get(cuda_produce *c, struct tokg_error *err)
 	return c->p.samples != NULL || tokg_wrong(err, "producers: no memory") == 0;
 }
 
+/* The texts, where the kernel reads them. */
+bool
+texts_copy(cuda_produce *c, struct tokg_error *err)
+{
+	struct produce_texts *const t = &c->plan.c.texts;
+	const uint64_t n = (uint64_t)c->p.producers * c->plan.g.slots;
+
+	if (t->stride == 0)
+		return true;
+	if (!tokg_cuda_good(
+		    c->device, cudaMalloc((void **)&c->texts, n * t->stride), "texts", err) ||
+		!tokg_cuda_good(c->device, cudaMalloc((void **)&c->texts_n, n * sizeof(*t->n)),
+			"texts", err) ||
+		!tokg_cuda_good(c->device,
+			cudaMemcpy(c->texts, t->bytes, n * t->stride, cudaMemcpyHostToDevice),
+			"copying texts", err) ||
+		!tokg_cuda_good(c->device,
+			cudaMemcpy(c->texts_n, t->n, n * sizeof(*t->n), cudaMemcpyHostToDevice),
+			"copying texts", err))
+		return false;
+	t->bytes = c->texts;
+	t->n = c->texts_n;
+	return true;
+}
+
 /* The kernel is loaded, and the context has its stack. */
 bool
 kernel_ready(cuda_produce *c, struct tokg_error *err)
@@ -127,6 +156,19 @@ kernel_ready(cuda_produce *c, struct tokg_error *err)
 
 } // namespace
 
+extern "C" uint32_t
+produce_cuda_workers(int index, uint32_t producers)
+{
+	int processors = 0, shared = 0;
+
+	if (cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, index) !=
+			cudaSuccess ||
+		cudaDeviceGetAttribute(&shared, cudaDevAttrMpsEnabled, index) != cudaSuccess ||
+		shared != 0 || 2 * (uint32_t)processors <= 1 + producers)
+		return TOKG_WORKERS_DEFAULT;
+	return 2 * (uint32_t)processors - 1 - producers;
+}
+
 extern "C" struct produce *
 produce_cuda_open(struct tokg_device *d, const struct produce_config *config, const void *,
 	struct tokg_error *err)
@@ -148,7 +190,7 @@ produce_cuda_open(struct tokg_device *d, const struct produce_config *config, co
 	c->plan.region = c->device->consumer.region;
 	c->plan.outputs = c->device->consumer.outputs;
 	c->plan.word = c->device->consumer.e.word;
-	if (!memory_get(c, err) || !kernel_ready(c, err)) {
+	if (!memory_get(c, err) || !texts_copy(c, err) || !kernel_ready(c, err)) {
 		cuda_close(&c->p);
 		return NULL;
 	}

@@ -11,3 +11,9 @@ produce_cuda_open(struct tokg_device *d, const struct produce_config *c, const v
 	snprintf(err->text, sizeof(err->text), "this program was built without CUDA");
 	return NULL;
 }
+
+uint32_t
+produce_cuda_workers(int index, uint32_t producers)
+{
+	return TOKG_WORKERS_DEFAULT;
+}

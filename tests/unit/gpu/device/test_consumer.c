@@ -214,6 +214,102 @@ TEST(records_of_a_batch_have_an_entry_each)
 }
 
 static void
+two_workers(struct tokg_device_config *c)
+{
+	c->workers = 2;
+}
+
+/* Slots of a kind each, in one look: the scanner gives them to workers. */
+static void
+post_together(struct bench *b, const uint32_t *ids)
+{
+	uint8_t payload[4096] = {0};
+	struct tokg_hdr h;
+	uint32_t at = 0;
+
+	h = bench_hdr(b, 3); /* one job */
+	bench_post(b, 0, 0, &h, ids);
+	h = bench_hdr(b, 1000); /* several */
+	h.out_off = 65536;
+	bench_post(b, 0, 1, &h, ids);
+	at += record(payload, TOKD_REC_TOKENS, 0, 500, 0, ids, 300);
+	at += record(payload + at, TOKD_REC_TOKENS, 0, 501, 0, ids, 0);
+	at += record(payload + at, TOKD_REC_TOKENS, 0, 502, 0, ids, 7);
+	h = bench_hdr(b, 0);
+	h.bytes = at;
+	h.tokens = 307;
+	h.flags = TOKG_BATCH;
+	h.out_off = 2 * 65536;
+	bench_post(b, 0, 2, &h, payload);
+	h = bench_hdr(b, 3);
+	h.check = 1;
+	bench_post_raw(b, 0, 3, &h, ids);
+	h = bench_hdr(b, 3);
+	h.out_off = 1;
+	bench_post(b, 1, 0, &h, ids);
+	h = bench_hdr(b, 1);
+	bench_post(b, 1, 1, &h, (uint32_t[]){N_IDS});
+	h = bench_hdr(b, 3);
+	h.epoch = 6;
+	bench_post(b, 1, 2, &h, ids);
+	h = bench_hdr(b, 0);
+	bench_post(b, 1, 3, &h, "");
+}
+
+static void
+together(void (*change)(struct tokg_device_config *c))
+{
+	static const uint32_t status[8] = {TOKG_OK, TOKG_OK, TOKG_OK, TOKG_BADSUM, TOKG_BADHDR,
+		TOKG_BADID, TOKG_STALE, TOKG_OK};
+	uint32_t ids[1000], entries[8];
+	struct tokg_error err = {{0}};
+	struct bench b;
+
+	for (uint32_t i = 0; i < 1000; i++)
+		ids[i] = i * 7 % N_IDS;
+	bench_start(&b, change);
+	for (uint32_t round = 0; round < 20; round++) {
+		/* The last ends by DRAIN, with slots on their way to workers and back. */
+		const enum tokg_stop how = round % 2 ? TOKG_STOP_DRAIN : TOKG_STOP_NOW;
+
+		assert_int_equal(b.d->ops->stop(b.d, how, 10000, &err), 0);
+		post_together(&b, ids);
+		assert_int_equal(b.d->ops->start(b.d, 2 + round, &err), 0);
+		if (round % 2 == 0)
+			assert_int_equal(b.d->ops->stop(b.d, TOKG_STOP_DRAIN, 10000, &err), 0);
+		memset(entries, 0, sizeof(entries));
+		for (uint32_t i = 0; i < 8; i++)
+			assert_int_equal(bench_status(&b, i / 4, i % 4), status[i]);
+		for (uint32_t i = 0; i < 10; i++) {
+			const struct tokg_out_entry e = bench_entry(&b);
+
+			entries[e.producer * 4 + e.slot]++;
+			assert_int_equal(e.redo, 0);
+		}
+		assert_false(bench_has_entry(&b));
+		for (uint32_t i = 0; i < 8; i++)
+			assert_int_equal(entries[i], i == 2 ? 3 : 1);
+		rows_are(&b, 0, ids, 3, 0);
+		rows_are(&b, 65536, ids, 1000, 0);
+		rows_are(&b, 2 * 65536, ids, 300, 0);
+		rows_are(&b, 2 * 65536 + tokg_out_bytes(300, 32) + TOKG_OUT_ALIGN, ids, 7, 0);
+	}
+	bench_close(&b);
+}
+
+TEST(slots_that_come_together_are_checked_by_workers)
+{
+	together(NULL);
+	together(two_workers);
+}
+
+TEST(slots_that_come_together_are_checked_without_workers)
+{
+	bench_skip_on_gpu("a GPU always has workers");
+	together(alone);
+}
+
+static void
 long_batches(struct tokg_device_config *c)
 {
 	c->geometry.slot_bytes = 65536;

@@ -154,6 +154,23 @@ TEST(with_heads_the_ring_comes_round_through_epochs_and_restarts)
 	bench_close(&b);
 }
 
+/* As if each head stood anywhere: also before and behind what is posted. */
+TEST(with_heads_a_slot_that_is_not_expected_is_found)
+{
+	static const uint32_t order[] = {2, 3, 1, 0, 0, 3, 2, 1, 1, 3, 0, 2};
+	struct tokg_hdr h;
+	struct bench b;
+
+	bench_start(&b, heads);
+	for (uint32_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
+		h = bench_hdr(&b, 3);
+		bench_post(&b, i % 2, order[i], &h, ids);
+		assert_int_equal(bench_status(&b, i % 2, order[i]), TOKG_OK);
+		assert_int_equal(bench_entry(&b).slot, order[i]);
+	}
+	bench_close(&b);
+}
+
 TEST(a_hole_in_the_outbox_is_filled_at_the_next_start)
 {
 	struct tokg_out_entry e;

@@ -23,7 +23,8 @@ static void
 arrive(struct world *w, const struct work *k)
 {
 	const uint64_t n = w->n_published++;
-	uint64_t out = tokg_out_bytes(k->hdr.tokens, w->g.row_bytes);
+	const uint32_t rows = k->hdr.flags & TOKG_TEXT ? k->hdr.bytes : k->hdr.tokens;
+	uint64_t out = tokg_out_bytes(rows, w->g.row_bytes);
 
 	/* Posted in circular order, to a slot that is done. */
 	assert_int_equal(k->slot, n % w->g.slots);
@@ -127,6 +128,19 @@ test_post(struct tokg_transport *t, uint32_t slot, const void *payload, uint32_t
 }
 
 static int
+test_ask(struct tokg_transport *t, uint32_t lane, uint64_t word)
+{
+	struct world *w = world_of(t);
+
+	if (w->is_broken)
+		return -1;
+	assert_true(lane < LANES_MOST);
+	w->ask[lane] = word;
+	w->n_asks++;
+	return 1;
+}
+
+static int
 test_flush(struct tokg_transport *t)
 {
 	struct world *w = world_of(t);
@@ -154,7 +168,7 @@ test_poll(struct tokg_transport *t)
 	if (w->read_asked) {
 		if (!w->read_is_old)
 			take_snapshot(w);
-		memcpy(&w->copy, &w->snapshot, sizeof(w->copy));
+		memcpy(&w->copy, &w->snapshot, t->read_bytes);
 		w->read_asked = false;
 		t->n_reads++;
 	}
@@ -198,6 +212,7 @@ test_reconnect(struct tokg_transport *t, uint64_t *tickets, struct tokg_error *e
 static const struct tokg_transport_ops test_ops = {
 	.name = "test",
 	.post = test_post,
+	.ask = test_ask,
 	.flush = test_flush,
 	.poll = test_poll,
 	.read_back = test_read_back,
@@ -209,7 +224,8 @@ world_renew(struct world *w, uint64_t tickets)
 {
 	memset(w->hdr, 0, sizeof(w->hdr));
 	memset(w->payload, 0xcc, sizeof(w->payload));
-	for (uint32_t i = 0; i < SLOTS_MOST; i++) {
+	memset(w->done, 0, sizeof(w->done));
+	for (uint32_t i = 0; i < w->g.slots; i++) {
 		w->hdr[i].ticket = tickets;
 		w->done[i] = TOKG_DONE(tickets, tickets > 0 ? TOKG_OK : 0);
 	}
@@ -235,6 +251,7 @@ world_renew(struct world *w, uint64_t tickets)
 		.ring_epoch = 1,
 		.back = &w->copy.back,
 		.done = w->copy.done,
+		.read_bytes = tokg_back_bytes(&w->g, true),
 		.n_reads = w->t.n_reads,
 		.shed_below = w->sink != NULL ? tokg_sink_shed_below(w->sink) : 0,
 	};
@@ -252,6 +269,24 @@ on_failed(void *owner, uint64_t serial, enum tokg_status status)
 }
 
 static void
+on_text(void *owner, const struct tokd_rec *rec, enum tokg_status status)
+{
+	struct world *w = owner;
+	struct text *t = &w->text[rec->serial];
+
+	assert_int_equal(rec->kind, TOKD_REC_BYTES);
+	t->finished = true;
+	if (status == TOKG_SHED)
+		assert_true(rec->serial < w->shed_below);
+	else if (status == TOKG_CPU && !t->came_back)
+		w->came[w->n_came++] = (uint32_t)rec->serial;
+	else if (status != TOKG_OK && status != TOKG_CPU)
+		assert_true(t->has_failed);
+	t->came_back |= status == TOKG_CPU;
+	assert_true(w->n_came < BACK_MOST);
+}
+
+static void
 on_done(void *owner, uint64_t t_post, uint64_t now)
 {
 	struct world *w = owner;
@@ -260,8 +295,31 @@ on_done(void *owner, uint64_t t_post, uint64_t now)
 	w->n_done_calls++;
 }
 
-struct world *
-world_make(uint32_t slots, uint64_t ring_bytes, uint64_t out_bytes, uint64_t tickets)
+static void
+on_token(void *owner, uint32_t lane, uint64_t serial, uint32_t index, uint32_t id)
+{
+	struct world *w = owner;
+
+	w->n_tokens++;
+	w->last_token.lane = lane;
+	w->last_token.serial = serial;
+	w->last_token.index = index;
+	w->last_token.id = id;
+}
+
+static void
+on_ended(void *owner, uint32_t lane, uint64_t serial, enum tokg_end how)
+{
+	struct world *w = owner;
+
+	(void)lane;
+	w->n_ended++;
+	w->last_ended = serial;
+	w->last_end = how;
+}
+
+static struct world *
+make(uint32_t slots, uint64_t ring_bytes, uint64_t out_bytes, uint64_t tickets, uint32_t lanes)
 {
 	struct world *w = calloc(1, sizeof(*w));
 	struct tokg_error err = {""};
@@ -276,6 +334,8 @@ world_make(uint32_t slots, uint64_t ring_bytes, uint64_t out_bytes, uint64_t tic
 		.dim = 8,
 		.n_ids = 65536,
 		.n_positions = 65536,
+		.lanes = lanes,
+		.log = lanes > 0 ? LOG_WORDS : 0,
 		.out_bytes = out_bytes};
 	if (!tokg_geometry_fill(&w->g, &err))
 		fail_msg("%s", err.text);
@@ -293,16 +353,33 @@ world_make(uint32_t slots, uint64_t ring_bytes, uint64_t out_bytes, uint64_t tic
 		.vocab = vocabs,
 		.batch_ticks = 100,
 		.read_ticks = 10,
+		.read_ticks_lanes = 10,
 		.dead_ticks = 100000,
 		.node = -1,
 		.failed = on_failed,
 		.done = on_done,
+		.text = on_text,
+		.token = on_token,
+		.ended = on_ended,
 		.owner = w,
 	};
 	w->sink = tokg_sink_create(&w->config, &err);
 	if (w->sink == NULL)
 		fail_msg("%s", err.text);
 	return w;
+}
+
+struct world *
+world_make(uint32_t slots, uint64_t ring_bytes, uint64_t out_bytes, uint64_t tickets)
+{
+	return make(slots, ring_bytes, out_bytes, tickets, 0);
+}
+
+struct world *
+world_with_lanes(uint32_t slots)
+{
+	assert_true(slots + LANES_MOST + LOG_WORDS <= SLOTS_MOST);
+	return make(slots, 1u << 16, 1u << 17, 0, LANES_MOST);
 }
 
 void
@@ -395,6 +472,12 @@ consume(struct world *w, uint32_t slot, enum tokg_status status)
 	assert_int_equal(h->check, w->g.flags & TOKG_CHECKED ? tokg_check_of(h, p) : 0);
 	if (h->flags & TOKG_BATCH) {
 		consume_batch(w, h, p, status);
+	} else if (h->flags & TOKG_TEXT) {
+		assert_int_equal(
+			h->flags & ~(uint32_t)TOKG_STRICT, TOKG_FIRST | TOKG_LAST | TOKG_TEXT);
+		assert_int_equal(h->tokens | h->vocab | h->first | h->position0, 0);
+		assert_zero(p, h->bytes, tokg_align(h->bytes, TOKG_LINE));
+		embedded_text(w, h, p, status, !saw_another(status) || (h->flags & TOKG_STRICT));
 	} else {
 		assert_int_equal(h->bytes, 4 * h->tokens);
 		assert_int_equal(h->position0, h->first);
@@ -412,7 +495,13 @@ void
 consume_all(struct world *w, enum tokg_status status)
 {
 	for (uint32_t i = 0; i < w->g.slots; i++) {
-		if (is_pending(w, i))
+		const struct tokg_hdr *h = &w->hdr[i];
+
+		if (!is_pending(w, i))
+			continue;
+		if (status == TOKG_OK && (h->flags & TOKG_TEXT) && is_for_cpu(h->request))
+			consume(w, i, TOKG_CPU);
+		else
 			consume(w, i, status);
 	}
 }
@@ -428,9 +517,22 @@ release(struct world *w, uint32_t most)
 }
 
 void
+turns(struct world *w, uint32_t n)
+{
+	for (; n > 0; n--) {
+		w->now += 50;
+		w->back.heartbeat++;
+		assert_true(turn(w, true));
+		deliver(w, UINT32_MAX);
+	}
+}
+
+void
 settle_all(struct world *w)
 {
-	for (uint32_t i = 0; i < 100000 && !tokg_sink_is_idle(w->sink, w->head); i++) {
+	for (uint32_t i = 0; i < 100000 && (w->n_came > 0 || !tokg_sink_is_idle(w->sink, w->head));
+		i++) {
+		publish_back(w);
 		w->now += 50;
 		w->back.heartbeat++;
 		deliver(w, UINT32_MAX);

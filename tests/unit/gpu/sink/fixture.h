@@ -21,6 +21,8 @@
 #define NO_VOCAB 0xdeadu
 #define QUEUE_MOST 16
 #define POSTS_KNOWN 4096
+#define BACK_MOST 256
+#define LANES_MOST 4
 #define FAILED_EPOCH UINT32_MAX
 
 /* A text as it should be: id i of text s is id_of(s, i). */
@@ -34,6 +36,7 @@ struct text {
 	bool batch_failed;
 	bool must_fail, has_failed; /* as the consumer said; as the sink reported */
 	bool is_open;
+	bool is_bytes, finished, came_back; /* its bytes are in the ring; as the sink reported */
 };
 
 /* The consumer did not see what was posted: it comes once more. */
@@ -77,7 +80,9 @@ struct world {
 	/* the GPU ring, this producer's */
 	struct tokg_hdr hdr[SLOTS_MOST];
 	uint8_t payload[SLOTS_MOST][SLOT_BYTES];
-	uint64_t done[SLOTS_MOST];
+	uint64_t done[SLOTS_MOST]; /* of w->g.slots; then ended[] and log[] */
+	uint64_t ask[LANES_MOST];
+	uint32_t n_asks;
 	struct tokg_back back;
 	uint64_t last_epoch;
 	/* outputs, by post */
@@ -101,8 +106,16 @@ struct world {
 	enum tokg_order last_order;
 	/* what was seen */
 	uint64_t n_failed, n_done_calls, n_slots_done;
+	uint32_t n_tokens, n_ended;
+	struct {
+		uint32_t lane, index, id;
+		uint64_t serial;
+	} last_token;
+	enum tokg_end last_end;
+	uint64_t last_ended; /* serial */
 	uint64_t last_failed;
-	struct tokg_hdr last; /* delivered last */
+	uint32_t came[BACK_MOST], n_came; /* texts whose bytes came back, and have no ids yet */
+	struct tokg_hdr last;		  /* delivered last */
 };
 
 static const uint32_t vocabs[N_VOCABS] = {0x11111111, 0x22222222};
@@ -115,6 +128,9 @@ id_of(uint64_t serial, uint32_t i)
 
 /* fixture.c: world_make with a ring of ring_bytes, first tickets `done` + 1. */
 struct world *world_make(uint32_t slots, uint64_t ring_bytes, uint64_t out_bytes, uint64_t tickets);
+/* With LANES_MOST lanes, and a log of LOG_WORDS. */
+#define LOG_WORDS 16
+struct world *world_with_lanes(uint32_t slots);
 void world_free(struct world *w);
 /* The agent has died; here is another: new memory, a new epoch. The sink is not told. */
 void world_renew(struct world *w, uint64_t tickets);
@@ -122,6 +138,8 @@ void world_renew(struct world *w, uint64_t tickets);
 void shed(struct world *w);
 /* One turn of the sink, then whatever the cursor has passed is checked and overwritten. */
 bool turn(struct world *w, bool idle);
+/* Turns in which all is delivered, and time for a read goes by. */
+void turns(struct world *w, uint32_t n);
 /* Deliver at most so many posts of those that were flushed; without the last one's header. */
 void deliver(struct world *w, uint32_t most);
 void deliver_payload(struct world *w);
@@ -140,6 +158,19 @@ void settle_all(struct world *w);
 bool publish(struct world *w, uint32_t serial, uint32_t count, uint32_t flags);
 /* A record of `count` bytes of decoded text, of no text above. False: the ring is full. */
 bool publish_decoded(struct world *w, uint32_t count);
+/* A text whose record has its bytes. False: the ring is full. */
+bool publish_bytes(struct world *w, uint32_t total);
+/* The consumer does not encode it. */
+static inline bool
+is_for_cpu(uint64_t serial)
+{
+	return serial % 4 == 0;
+}
+/* The ids of texts that came back, as far as there is room. */
+void publish_back(struct world *w);
+/* What a TEXT slot said. */
+void embedded_text(struct world *w, const struct tokg_hdr *h, const uint8_t *bytes,
+	enum tokg_status status, bool is_final);
 uint32_t new_text(struct world *w, uint32_t vocab, uint32_t total);
 /* Would such a record fit now? */
 bool has_room(const struct world *w, uint32_t count);
@@ -148,6 +179,11 @@ void embedded(struct world *w, uint64_t serial, uint32_t first, uint32_t n, cons
 	uint32_t flags, enum tokg_status status, bool is_final);
 /* The cursor has passed what lies before it: all of that is embedded, or failed. */
 void check_passed(struct world *w);
+static inline uint8_t
+byte_of(uint64_t serial, uint32_t i)
+{
+	return (uint8_t)id_of(serial, i);
+}
 uint64_t record_bytes(uint32_t count);
 /* With TOKD_REC_KEYS, of keys behind it, which are KEY_BYTE. */
 uint64_t keys_bytes(uint32_t flags);

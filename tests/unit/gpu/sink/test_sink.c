@@ -35,18 +35,6 @@ cursor_of(struct world *w)
 	return atomic_load(tokg_sink_cursor(w->sink));
 }
 
-/* Turns in which all is delivered, and time for a read goes by. */
-static void
-turns(struct world *w, uint32_t n)
-{
-	for (; n > 0; n--) {
-		w->now += 50;
-		w->back.heartbeat++;
-		assert_true(turn(w, true));
-		deliver(w, UINT32_MAX);
-	}
-}
-
 TEST(long_texts_take_several_slots_in_order)
 {
 	struct world *w = small_world(0);
@@ -123,6 +111,80 @@ TEST(batches_have_one_vocabulary)
 	assert_int_equal(w->hdr[1].vocab, 1);
 	assert_int_equal(w->hdr[1].flags, TOKG_BATCH);
 	settle_all(w);
+	world_free(w);
+}
+
+/* Serial 0 is the first that the consumer does not encode, 1 one that it does. */
+TEST(bytes_of_a_text_are_a_slot_of_their_own)
+{
+	struct world *w = small_world(0);
+
+	one(w, 3);
+	assert_true(publish_bytes(w, 5));
+	one(w, 3);
+	turns(w, 1);
+	assert_int_equal(w->hdr[0].flags, TOKG_FIRST | TOKG_LAST);
+	assert_int_equal(w->hdr[1].flags, TOKG_FIRST | TOKG_LAST | TOKG_TEXT);
+	assert_int_equal(w->hdr[1].bytes, 5);
+	assert_int_equal(w->hdr[2].out_off - w->hdr[1].out_off, tokg_out_bytes(5, w->g.row_bytes));
+	settle_all(w);
+	assert_true(w->text[1].finished && !w->text[1].came_back);
+	assert_int_equal(count_of(w, TOKG_C_TEXTS), 1);
+	world_free(w);
+}
+
+TEST(bytes_that_the_consumer_does_not_encode_come_back_and_hold_nothing)
+{
+	struct world *w = small_world(0);
+
+	assert_true(publish_bytes(w, 5));
+	turns(w, 1);
+	consume(w, 0, TOKG_CPU);
+	turns(w, 2);
+	assert_true(w->text[0].came_back);
+	assert_int_equal(cursor_of(w), w->head); /* before its ids are there */
+	assert_int_equal(w->n_failed, 0);
+	settle_all(w);
+	assert_int_equal(w->n_published, 2);
+	assert_int_equal(w->text[0].last_seen, w->t.epoch);
+	assert_int_equal(count_of(w, TOKG_C_TEXTS_CPU), 1);
+	world_free(w);
+}
+
+TEST(bytes_that_no_slot_takes_come_back_without_one)
+{
+	struct world *w = small_world(0);
+
+	assert_true(publish_bytes(w, 5));
+	assert_true(publish_bytes(w, SLOT_BYTES));
+	assert_true(publish_bytes(w, SLOT_BYTES + 1));
+	turns(w, 1);
+	assert_int_equal(w->n_published, 2);
+	assert_true(w->text[2].came_back && !w->text[1].came_back);
+	settle_all(w);
+	assert_int_equal(count_of(w, TOKG_C_TEXTS), 2);
+	assert_int_equal(count_of(w, TOKG_C_TEXTS_CPU), 2); /* and the first */
+	world_free(w);
+}
+
+TEST(bytes_that_were_not_seen_are_posted_again_and_others_fail)
+{
+	struct world *w = small_world(0);
+
+	one(w, 3);
+	assert_true(publish_bytes(w, 5));
+	assert_true(publish_bytes(w, 5));
+	turns(w, 1);
+	consume(w, 0, TOKG_OK);
+	consume(w, 1, TOKG_BADSUM);
+	consume(w, 2, TOKG_BADPOS);
+	turns(w, 2);
+	assert_true(w->text[2].has_failed && w->text[2].finished && !w->text[2].came_back);
+	assert_false(w->text[1].finished);
+	assert_int_equal(w->hdr[3].request, 1);
+	assert_int_equal(w->hdr[3].flags, TOKG_FIRST | TOKG_LAST | TOKG_TEXT | TOKG_STRICT);
+	settle_all(w);
+	assert_int_equal(w->n_failed, 1);
 	world_free(w);
 }
 

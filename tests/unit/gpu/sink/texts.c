@@ -89,6 +89,41 @@ publish_decoded(struct world *w, uint32_t count)
 }
 
 bool
+publish_bytes(struct world *w, uint32_t total)
+{
+	const uint32_t words = (total + 3) / 4, serial = w->n_texts;
+	const uint64_t bytes = record_bytes(words);
+	struct tokd_rec *rec;
+
+	if (!has_room(w, words))
+		return false;
+	new_text(w, vocabs[0], total);
+	w->text[serial].is_open = false;
+	w->text[serial].is_bytes = true;
+	rec = record_at_head(w, bytes);
+	*rec = (struct tokd_rec){
+		.bytes = (uint32_t)bytes,
+		.kind = TOKD_REC_BYTES,
+		.flags = TOKD_REC_FIRST | TOKD_REC_LAST,
+		.serial = serial,
+		.t_publish = w->now,
+		.count = total,
+		.vocab = vocabs[0],
+	};
+	for (uint32_t i = 0; i < total; i++)
+		((uint8_t *)(rec + 1))[i] = byte_of(serial, i);
+	return true;
+}
+
+void
+publish_back(struct world *w)
+{
+	while (w->n_came > 0 && publish(w, w->came[w->n_came - 1],
+					w->text[w->came[w->n_came - 1]].total, TOKD_REC_LAST))
+		w->n_came--;
+}
+
+bool
 publish(struct world *w, uint32_t serial, uint32_t count, uint32_t flags)
 {
 	struct text *t = &w->text[serial];
@@ -153,6 +188,47 @@ embedded(struct world *w, uint64_t serial, uint32_t first, uint32_t n, const uin
 	}
 }
 
+void
+embedded_text(struct world *w, const struct tokg_hdr *h, const uint8_t *bytes,
+	enum tokg_status status, bool is_final)
+{
+	const uint32_t epoch = w->t.epoch;
+	struct text *t = &w->text[h->request];
+
+	assert_true(h->request < w->n_texts && h->request >= w->shed_below);
+	assert_true(t->is_bytes);
+	assert_non_null(t->seen);
+	assert_int_equal(h->bytes, t->total);
+	for (uint32_t i = 0; i < t->total; i++)
+		assert_int_equal(bytes[i], byte_of(h->request, i));
+	if (status == TOKG_CPU || !(status == TOKG_OK || is_final))
+		return;
+	assert_int_not_equal(t->last_seen, epoch);
+	for (uint32_t i = 0; i < t->total; i++)
+		t->seen[i] = status == TOKG_OK ? epoch : FAILED_EPOCH;
+	if (status == TOKG_OK)
+		t->first_seen = t->last_seen = epoch;
+	else
+		t->must_fail = true;
+}
+
+/* Its ids come later if it came back. */
+static void
+check_bytes(struct world *w, const struct tokd_rec *rec)
+{
+	struct text *t = &w->text[rec->serial];
+
+	if (rec->serial >= w->shed_below) {
+		assert_true(t->finished);
+		assert_true(t->came_back || t->must_fail || t->last_seen != 0);
+		assert_int_equal(t->must_fail, t->has_failed);
+	}
+	if (t->came_back)
+		return;
+	free(t->seen);
+	t->seen = NULL;
+}
+
 static void
 check_record(struct world *w, const struct tokd_rec *rec)
 {
@@ -188,6 +264,8 @@ check_passed(struct world *w)
 
 		if (rec->kind == TOKD_REC_TOKENS)
 			check_record(w, rec);
+		if (rec->kind == TOKD_REC_BYTES)
+			check_bytes(w, rec);
 		memset(rec, 0x5a, bytes);
 		w->tail += bytes;
 	}

@@ -9,10 +9,20 @@ namespace stress
 void
 agent::look(const held &h)
 {
+	const bool text = is_text(h.request);
+	struct request_text t;
+
 	if (w->o.late)
 		return;
+	if (text)
+		t = request_text(h.request);
+	if (text && h.tokens != t.n_ids) {
+		n_misled++;
+		wrong("text %" PRIu64 " has %u rows, should have %u", h.request, h.tokens, t.n_ids);
+		return;
+	}
 	for (uint32_t i = 0; i < h.tokens; i++) {
-		const uint32_t id = id_of(h.request, i);
+		const uint32_t id = text ? t.ids[i] : id_of(h.request, i);
 
 		for (uint32_t k = 0; k < DIM; k++) {
 			if (h.rows[i * DIM + k] != element(id, k)) {
@@ -39,6 +49,7 @@ agent::deliver(const struct tokg_out_entry *e)
 		n_misled++;
 		wrong("request %" PRIu64 " is there twice", e->request);
 	}
+	n_texts += (e->flags & TOKG_TEXT) != 0;
 	h.producer = e->producer;
 	h.slot = e->slot;
 	h.ticket = e->ticket;
@@ -67,7 +78,7 @@ agent::take()
 	}
 	n_entries++;
 	n_redo += e->redo;
-	status[e->status & 7]++;
+	status[e->status & 15]++;
 	if (e->producer >= PRODUCERS || e->slot >= SLOTS || e->part >= 32) {
 		wrong("entry %" PRIu64 " is of producer %u slot %u", taken - 1, e->producer,
 			e->slot);

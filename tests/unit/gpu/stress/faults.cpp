@@ -29,7 +29,7 @@ static thread_local bool is_late;
 static void
 late_begins(world *w)
 {
-	const struct tokg_scratch s = tokg_scratch_plan(&w->g);
+	const struct tokg_scratch s = tokg_scratch_plan(&w->g, 1);
 
 	if (late.memory == NULL)
 		late.memory = (uint8_t *)aligned_alloc(TOKG_PAGE, s.end + PRODUCERS * OUT_BYTES);
@@ -38,15 +38,36 @@ late_begins(world *w)
 	late.c.incarnation--;
 	late.c.workers = 0;
 	late.c.outputs = late.memory + s.end;
+	late.c.back_far = NULL;
 	tokg_scratch_set(&late.c, &s, late.memory);
 	late.thread = std::thread([] {
 		struct tokg_block b = {};
 
 		is_late = true;
 		b.n = b.lanes = b.teams = 1;
-		b.polite = true;
+		b.encodes = b.polite = true;
 		tokg_scanner(&late.c, &b, &late.scan);
 	});
+}
+
+static std::vector<uint64_t> far_back;
+
+void
+done_twice(world *w)
+{
+	far_back.resize(w->g.producers * w->g.back_stride / sizeof(uint64_t));
+	((cpu_device *)w->d)->consumer.back_far = (uint8_t *)far_back.data();
+}
+
+bool
+done_equal(world *w)
+{
+	const struct tokg_consumer *const c = &((cpu_device *)w->d)->consumer;
+
+	for (uint32_t i = 0; i < w->g.producers * w->g.slots; i++)
+		if (*tokg_done_in(c, c->back_far, i) != *tokg_done_in(c, c->back, i))
+			return false;
+	return true;
 }
 
 void

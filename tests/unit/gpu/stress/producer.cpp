@@ -72,29 +72,90 @@ producer::land(uint32_t n)
 	}
 }
 
+/* What was not posted before: some ids, a BATCH of such, or a text. */
+text
+producer::next_text()
+{
+	const uint32_t most = r.below(4) == 0 ? 1 + r.below(4) : 1;
+	text t = {};
+
+	t.request = next_request;
+	t.raw = is_text(t.request);
+	t.n = 1;
+	while (t.n < most && !t.raw && !is_text(t.request + (uint64_t)t.n * PRODUCERS))
+		t.n++;
+	for (uint32_t i = 0; i < t.n; i++)
+		t.tokens[i] = t.raw	? request_text(t.request).n
+			      : t.n > 1 ? r.below(40)
+					: 1 + r.below(MOST_IDS);
+	return t;
+}
+
+static void
+put_ids(uint64_t request, uint32_t n, void *to)
+{
+	uint32_t *const ids = (uint32_t *)to;
+
+	if (is_text(request))
+		memcpy(ids, request_text(request).ids, 4 * n);
+	else
+		for (uint32_t k = 0; k < n; k++)
+			ids[k] = id_of(request, k);
+}
+
+static uint32_t
+put_record(uint64_t request, uint32_t n, uint8_t *to)
+{
+	struct tokd_rec rec = {};
+
+	rec.bytes = (uint32_t)tokg_align(sizeof(rec) + 4 * n, TOKD_RING_ALIGN);
+	rec.kind = TOKD_REC_TOKENS;
+	rec.flags = TOKD_REC_FIRST | TOKD_REC_LAST;
+	rec.serial = request;
+	rec.count = n;
+	memcpy(to, &rec, sizeof(rec));
+	put_ids(request, n, to + sizeof(rec));
+	return rec.bytes;
+}
+
+/* Writes a slot's payload; its bytes. */
+uint32_t
+producer::fill(uint32_t s)
+{
+	uint8_t *const to = (uint8_t *)slot[s].payload.data();
+	const text &t = slot[s].t;
+	uint32_t off = 0;
+
+	if (t.raw) {
+		memcpy(to, request_text(t.request).bytes, t.tokens[0]);
+		return t.tokens[0];
+	}
+	if (t.n == 1) {
+		put_ids(t.request, t.tokens[0], to);
+		return 4 * t.tokens[0];
+	}
+	for (uint32_t i = 0; i < t.n; i++)
+		off += put_record(t.request + (uint64_t)i * PRODUCERS, t.tokens[i], to + off);
+	return off;
+}
+
 bool
 producer::post()
 {
 	const uint32_t s = (uint32_t)(posted % SLOTS);
 	const bool is_again = !again.empty();
 	uint64_t bytes = 0;
-	uint32_t total = 0, off = 0;
-	text t = {};
+	uint32_t total = 0;
 
-	if (slot[s].out || strict_waits || over || is_spent())
+	if (slot[s].out || strict_waits || over || is_spent() ||
+		(!is_again && n_posted >= w->o.slots))
 		return false;
-	if (is_again) {
-		t = again.front();
-	} else {
-		if (n_posted >= w->o.slots)
-			return false;
-		t.n = r.below(4) == 0 ? 1 + r.below(4) : 1;
-		t.request = next_request;
-		for (uint32_t i = 0; i < t.n; i++)
-			t.tokens[i] = r.below(t.n > 1 ? 40 : MOST_IDS) + (t.n > 1 ? 0 : 1);
-	}
-	for (uint32_t i = 0; i < t.n; i++)
+	const text t = is_again ? again.front() : next_text();
+
+	for (uint32_t i = 0; i < t.n; i++) {
 		bytes += tokg_out_bytes(t.tokens[i], w->g.row_bytes);
+		total += t.raw ? 0 : t.tokens[i];
+	}
 	/* Rows of a slot do not wrap: the rest is given up. */
 	const uint64_t rest = OUT_BYTES - (position & (OUT_BYTES - 1));
 	const uint64_t skip = rest < bytes ? rest : 0;
@@ -109,44 +170,19 @@ producer::post()
 	slot[s].out = true;
 	slot[s].ticket++;
 	slot[s].payload.assign(w->g.slot_bytes / 8, 0);
-	uint8_t *const to = (uint8_t *)slot[s].payload.data();
-
-	for (uint32_t i = 0; i < t.n; i++) {
-		const uint64_t request = t.request + (uint64_t)i * PRODUCERS;
-
-		if (t.n > 1) {
-			struct tokd_rec rec = {};
-
-			rec.bytes = (uint32_t)tokg_align(
-				sizeof(rec) + 4 * t.tokens[i], TOKD_RING_ALIGN);
-			rec.kind = TOKD_REC_TOKENS;
-			rec.flags = TOKD_REC_FIRST | TOKD_REC_LAST;
-			rec.serial = request;
-			rec.count = t.tokens[i];
-			memcpy(to + off, &rec, sizeof(rec));
-			for (uint32_t k = 0; k < t.tokens[i]; k++)
-				((uint32_t *)(to + off + sizeof(rec)))[k] = id_of(request, k);
-			off += rec.bytes;
-		} else {
-			for (uint32_t k = 0; k < t.tokens[i]; k++)
-				((uint32_t *)to)[k] = id_of(request, k);
-			off = 4 * t.tokens[i];
-		}
-		total += t.tokens[i];
-	}
 	struct tokg_hdr &h = slot[s].hdr;
 
 	h = {};
 	h.request = t.request;
 	h.kind = TOKG_KIND_WORD;
-	h.bytes = off;
+	h.bytes = fill(s);
 	h.tokens = total;
 	h.epoch = epoch;
 	h.out_off = position + skip;
 	h.flags = t.n > 1 ? TOKG_BATCH : TOKG_FIRST | TOKG_LAST;
-	h.flags |= t.strict ? TOKG_STRICT : 0;
+	h.flags |= (t.raw ? TOKG_TEXT : 0) | (t.strict ? TOKG_STRICT : 0);
 	h.ticket = slot[s].ticket;
-	h.check = w->o.check ? tokg_check_of(&h, to) : 0;
+	h.check = w->o.check ? tokg_check_of(&h, slot[s].payload.data()) : 0;
 	position += skip + bytes;
 	used += skip + bytes;
 	room.push_back(skip + bytes);
@@ -160,6 +196,36 @@ producer::post()
 		write(s, true);
 	}
 	return true;
+}
+
+/* A slot is done. */
+void
+producer::end(uint32_t s, uint32_t status)
+{
+	text &t = slot[s].t;
+
+	slot[s].out = false;
+	if (status == TOKG_CPU) {
+		const struct request_text left = request_text(t.request);
+
+		if (!t.raw || left.well_formed)
+			wrong("request %" PRIu64 " was left to the CPU", t.request);
+		t.raw = t.strict = false;
+		t.tokens[0] = left.n_ids;
+		again.push_back(t);
+		n_left++;
+		return;
+	}
+	if (status != TOKG_OK && !t.strict) {
+		t.strict = true;
+		again.push_back(t);
+		n_again++;
+		return;
+	}
+	if (status != TOKG_OK)
+		n_failed++;
+	for (uint32_t i = 0; i < t.n; i++)
+		w->ended[t.request + (uint64_t)i * PRODUCERS] = (uint8_t)status;
 }
 
 /* One READ. Of a slot with writes in flight it says nothing: they are before it. */
@@ -177,24 +243,12 @@ producer::read_back()
 		if (!slot[s].out || flying(s))
 			continue;
 		const uint64_t done = w->load(tokg_done_at(&w->g, producer, s));
-		text &t = slot[s].t;
 
 		if (done >> 8 > slot[s].ticket || done >> 8 < slot[s].ticket - 1)
 			wrong("producer %u slot %u: done %" PRIx64 ", ticket %" PRIx64, producer, s,
 				done, slot[s].ticket);
-		if (done >> 8 != slot[s].ticket)
-			continue;
-		slot[s].out = false;
-		if ((done & 255) != TOKG_OK && !t.strict) {
-			t.strict = true;
-			again.push_back(t);
-			n_again++;
-			continue;
-		}
-		if ((done & 255) != TOKG_OK)
-			n_failed++;
-		for (uint32_t i = 0; i < t.n; i++)
-			w->ended[t.request + (uint64_t)i * PRODUCERS] = done & 255;
+		if (done >> 8 == slot[s].ticket)
+			end(s, done & 255);
 	}
 }
 

@@ -11,6 +11,7 @@
 
 #include "../../../../app/tokd-load/dice.h"
 #include "../../../../lib/gpu_sink/kernel/common.h"
+#include "request_text.h"
 
 extern "C" {
 #include "ring/check.h"
@@ -65,6 +66,13 @@ id_of(uint64_t request, uint32_t i)
 	       IDS;
 }
 
+/* Is it a text, of which the bytes are posted? Then its ids are those of request_text(). */
+static inline bool
+is_text(uint64_t request)
+{
+	return id_of(request, UINT32_MAX) % 8 == 0;
+}
+
 /* Rows of id are {id, -id, id / 2, 1}: exact in fp32. */
 static inline float
 element(uint32_t id, uint32_t i)
@@ -91,6 +99,7 @@ struct text {
 	uint32_t n; /* requests in the slot; more than one: a BATCH */
 	uint32_t tokens[4];
 	bool strict;
+	bool raw; /* posted as its bytes: tokens[0] is their number, the most that there can be */
 };
 
 struct piece {
@@ -117,7 +126,7 @@ struct producer {
 	bool strict_waits = false; /* a header behind its payload's READ */
 	uint32_t strict_slot = 0, state = LIVES, breaking = 0;
 	uint64_t posted = 0, position = 0, used = 0, released = 0, next_request = 0;
-	uint64_t n_again = 0, n_failed = 0;
+	uint64_t n_again = 0, n_failed = 0, n_left = 0;
 	uint64_t first = 0; /* ticket that its slots begin at */
 
 	uint64_t *word(uint64_t offset);
@@ -125,6 +134,9 @@ struct producer {
 	void begin();
 	void step();
 	bool post();
+	text next_text();
+	uint32_t fill(uint32_t s);
+	void end(uint32_t s, uint32_t status);
 	void write(uint32_t s, bool header);
 	void land(uint32_t n);
 	void read_back();
@@ -156,8 +168,8 @@ struct agent {
 	world *w;
 	random_numbers r;
 	uint64_t taken = 0, turn[PRODUCERS] = {}, steps = 0;
-	uint64_t n_entries = 0, n_redo = 0, n_dropped = 0, n_holes = 0, n_late = 0;
-	uint64_t status[8] = {};
+	uint64_t n_entries = 0, n_redo = 0, n_dropped = 0, n_holes = 0, n_late = 0, n_texts = 0;
+	uint64_t status[16] = {};
 	std::vector<held> holds;
 	seen slot[PRODUCERS][SLOTS];
 
@@ -195,6 +207,9 @@ extern std::atomic<uint32_t> killing; /* the consumer's threads end, each somewh
 void bury(world *w, uint32_t i, uint64_t *wait);
 void kill_producer(world *w, uint32_t i);
 void restart_consumer(world *w);
+/* The consumer writes done words twice, as on a GPU; then both must be equal. */
+void done_twice(world *w);
+bool done_equal(world *w);
 /* Told to end, or all of its threads end by themselves while the others go on. */
 bool consumer_ends(world *w, random_numbers *r);
 /* With options.late a worker of the last incarnation is about; when the consumer has been stopped.

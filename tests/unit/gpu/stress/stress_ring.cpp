@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The real consumer, as threads of the device `cpu`, under producers and an agent made for it: what
- * gpu_ring.h promises, on very many slots. Built twice, the consumer's source with it:
+ * gpu_ring.h promises, on very many slots of ids, records and texts. Built twice, the consumer's
+ * source with it:
  *
  *   with ThreadSanitizer   nothing is injected; payloads and rows are plain memory. Producers and
  *                          agent are threads of their own.
@@ -76,6 +77,8 @@ set_up(world *w)
 	for (uint32_t i = 0; i < IDS * DIM; i++)
 		w->table[i] = element(i / DIM, i % DIM);
 	c.tables.word = w->table.data();
+	c.text_vocab = request_text_vocab();
+	c.text_flags = TOK_ADDED_AS_TEXT;
 	c.ring_epoch = 1;
 	c.workers = WORKERS;
 	c.heads = w->o.heads;
@@ -112,6 +115,7 @@ set_up(world *w)
 		w->p[i].r.state = w->o.seed * 1000 + i + 1;
 		w->p[i].begin();
 	}
+	done_twice(w);
 	if (w->d->ops->start(w->d, 1, &err) < 0)
 		bail_out(err);
 }
@@ -258,14 +262,22 @@ judge(world *w)
 				wrong("request %" PRIu64 " failed and was delivered", q);
 		}
 	}
-	uint64_t again = 0;
+	uint64_t again = 0, left = 0;
 
-	for (const producer &p : w->p)
+	for (const producer &p : w->p) {
 		again += p.n_again;
+		left += p.n_left;
+	}
 	judge_last(w, w->p[2]);
+	if (!w->o.late && !done_equal(w))
+		wrong("the two copies of the done words differ");
 	printf("# %" PRIu64 " slots, %" PRIu64 " requests, %" PRIu64 " slots posted again, %" PRIu64
 	       " requests given up after STRICT, %" PRIu64 " of the dead\n",
 		n_posted.load(), requests, again, failed, of_the_dead);
+	printf("# %" PRIu64 " texts encoded, %" PRIu64 " left to the CPU and posted as ids\n",
+		w->a.n_texts, left);
+	if (w->a.n_texts == 0 || left == 0)
+		wrong("there were no texts of a kind");
 	printf("# %" PRIu64 " entries: OK %" PRIu64 ", BADSUM %" PRIu64 ", STALE %" PRIu64
 	       ", BADHDR %" PRIu64 "; %" PRIu64 " marked as done again, %" PRIu64
 	       " of them delivered before, %" PRIu64 " never written\n",

@@ -31,6 +31,8 @@ agent_geometry(struct tokg_geometry *g, uint32_t producers, uint32_t slots)
 		.dtype = TOKG_F32,
 		.dim = 4,
 		.n_ids = 1000,
+		.lanes = 2,
+		.log = 8,
 		.out_bytes = 1u << 20};
 	must(tokg_geometry_fill(g, &err), err.text);
 }
@@ -65,6 +67,12 @@ agent_payload(const struct agent_end *a, uint32_t producer, uint32_t slot)
 	return a->region + tokg_payload_at(&a->geometry, producer, slot);
 }
 
+uint64_t *
+agent_word(const struct agent_end *a, uint64_t offset)
+{
+	return (uint64_t *)(a->region + offset);
+}
+
 void
 agent_done(const struct agent_end *a, uint32_t producer, uint32_t slot, uint64_t ticket)
 {
@@ -75,13 +83,14 @@ agent_done(const struct agent_end *a, uint32_t producer, uint32_t slot, uint64_t
 
 /* A producer slot: the one to resume, with its epoch, or the first that is free, with a new one. */
 static uint32_t
-producer_for(struct agent_end *a, const struct tokg_hello *h, char message[160])
+producer_for(struct agent_end *a, const struct tokg_hello *h, struct tokg_welcome *w)
 {
 	if (h->resume != TOKG_NO_PRODUCER) {
 		if (h->resume < a->geometry.producers && h->ring_epoch == a->ring_epoch &&
 			h->epoch == a->epoch[h->resume])
 			return h->resume;
-		snprintf(message, 160, "producer %u of epoch %u is not yours", h->resume, h->epoch);
+		snprintf(w->message, sizeof(w->message), "producer %u of epoch %u is not yours",
+			h->resume, h->epoch);
 		return TOKG_NO_PRODUCER;
 	}
 	for (uint32_t i = 0; i < a->geometry.producers; i++)
@@ -89,7 +98,8 @@ producer_for(struct agent_end *a, const struct tokg_hello *h, char message[160])
 			a->epoch[i]++;
 			return i;
 		}
-	snprintf(message, 160, "all producer slots are taken (%u)", a->geometry.producers);
+	snprintf(w->message, sizeof(w->message), "all producer slots are taken (%u)",
+		a->geometry.producers);
 	return TOKG_NO_PRODUCER;
 }
 
@@ -111,7 +121,7 @@ grant(void *owner, uint64_t id, const struct tokg_hello *h, struct tokg_welcome 
 		a->not_yet--;
 		return 0;
 	}
-	producer = producer_for(a, h, w->message);
+	producer = producer_for(a, h, w);
 	if (producer == TOKG_NO_PRODUCER)
 		return -1;
 	if (a->owner[producer] != 0)
@@ -131,6 +141,8 @@ grant(void *owner, uint64_t id, const struct tokg_hello *h, struct tokg_welcome 
 	w->ring_epoch = a->ring_epoch;
 	w->order = a->order;
 	w->instance = 7;
+	w->text_vocab = a->text_vocab;
+	w->text_flags = a->text_flags;
 	w->geometry = a->geometry;
 	return 1;
 }

@@ -17,6 +17,7 @@ struct agent_end {
 	struct tokg_geometry geometry;
 	uint32_t ring_epoch;
 	enum tokg_order order;
+	uint32_t text_vocab, text_flags;
 	int region_fd;
 	uint8_t *region;
 	struct tokg_server *server;
@@ -45,3 +46,4 @@ struct tokg_hdr *agent_hdr(const struct agent_end *a, uint32_t producer, uint32_
 const uint8_t *agent_payload(const struct agent_end *a, uint32_t producer, uint32_t slot);
 void agent_done(const struct agent_end *a, uint32_t producer, uint32_t slot, uint64_t ticket);
 struct tokg_back *agent_back(const struct agent_end *a, uint32_t producer);
+uint64_t *agent_word(const struct agent_end *a, uint64_t offset);

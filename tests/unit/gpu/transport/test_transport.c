@@ -106,6 +106,63 @@ FIXTURE_TEST(what_is_done_is_read_back)
 	assert_int_equal(w->t->back->epoch, w->t->epoch);
 }
 
+/* A worker that posts texts connects to an agent that encodes them as it does, and to no other. */
+FIXTURE_TEST(texts_go_to_an_agent_that_encodes_with_the_same_vocabulary)
+{
+	static const struct {
+		uint32_t vocab, flags;
+		const char *says;
+	} cases[] = {
+		{0, 0, "tokenizes no text, vocabulary 0x0000abcd is needed: start tokd-gpu with"},
+		{0xabce, 4, "with vocabulary 0x0000abce, 0x0000abcd is needed: give --text-vocab"},
+		{0xabcd, 1, "with flags 0x1, 0x4 are needed"},
+		{0xabcd, 4, NULL},
+	};
+	struct with_agent *w = *state;
+	struct tokg_source from = source;
+
+	from.worker = 2;
+	from.text_vocab = 0xabcd;
+	from.text_flags = 4;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct tokg_error err = {""};
+		struct tokg_transport *t;
+
+		w->agent.text_vocab = cases[i].vocab;
+		w->agent.text_flags = cases[i].flags;
+		t = open_of(&from, "shm", w->agent.path, &err);
+		if (cases[i].says == NULL) {
+			assert_non_null(t);
+			t->ops->close(t);
+		} else if (t != NULL || strstr(err.text, cases[i].says) == NULL) {
+			fail_msg("%s", t != NULL ? "connected" : err.text);
+		}
+	}
+}
+
+FIXTURE_TEST(an_ask_stands_in_its_lane_and_tokens_are_read_when_wanted)
+{
+	struct with_agent *w = *state;
+	const struct tokg_geometry *g = &w->t->geometry;
+	const uint64_t *ended = w->t->done + SLOTS, *log = ended + g->lanes;
+	const uint32_t p = w->t->producer;
+
+	assert_int_equal(w->t->ops->ask(w->t, 1, TOKG_LANE_WORD(5, 7, 0)), 1);
+	assert_int_equal(w->t->ops->flush(w->t), 0);
+	assert_int_equal(*agent_word(&w->agent, tokg_ask_at(g, p, 1)), TOKG_LANE_WORD(5, 7, 0));
+	assert_int_equal(*agent_word(&w->agent, tokg_ask_at(g, p, 0)), 0);
+	assert_int_equal(*agent_word(&w->agent, tokg_ask_at(g, 1 - p, 1)), 0);
+	*agent_word(&w->agent, tokg_ended_at(g, p, 1)) = 11;
+	*agent_word(&w->agent, tokg_log_at(g, p, 7)) = 12;
+	w->t->read_bytes = tokg_back_bytes(g, false);
+	assert_int_equal(w->t->ops->read_back(w->t), 1);
+	assert_int_equal(ended[1], 0);
+	w->t->read_bytes = tokg_back_bytes(g, true);
+	assert_int_equal(w->t->ops->read_back(w->t), 1);
+	assert_int_equal(ended[1], 11);
+	assert_int_equal(log[7], 12);
+}
+
 static int
 again(struct tokg_transport *t, uint64_t *tickets, struct tokg_error *err)
 {

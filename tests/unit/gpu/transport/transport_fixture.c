@@ -24,7 +24,7 @@ open_files(void)
 }
 
 struct tokg_transport *
-open_by(const char *kind, const char *path, struct tokg_error *err)
+open_of(const struct tokg_source *from, const char *kind, const char *path, struct tokg_error *err)
 {
 	struct tokg_target target;
 	char text[128], said[256] = "";
@@ -32,9 +32,15 @@ open_by(const char *kind, const char *path, struct tokg_error *err)
 
 	snprintf(text, sizeof(text), "%s:%s", kind, path);
 	assert_true(tokg_target_parse(&target, text, err));
-	t = tokg_transport_open(&target, &source, OPEN_MS, said, err);
+	t = tokg_transport_open(&target, from, OPEN_MS, said, err);
 	assert_true((t != NULL) == (strstr(said, "producer") != NULL));
 	return t;
+}
+
+struct tokg_transport *
+open_by(const char *kind, const char *path, struct tokg_error *err)
+{
+	return open_of(&source, kind, path, err);
 }
 
 struct tokg_transport *

@@ -12,4 +12,6 @@ extern const struct tokg_source source;
 uint32_t open_files(void);
 /* By "shm", "cuda" or "verbs". NULL and `err`. */
 struct tokg_transport *open_by(const char *kind, const char *path, struct tokg_error *err);
+struct tokg_transport *open_of(
+	const struct tokg_source *from, const char *kind, const char *path, struct tokg_error *err);
 struct tokg_transport *open_to(const char *path, struct tokg_error *err);

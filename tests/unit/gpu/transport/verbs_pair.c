@@ -151,6 +151,40 @@ run(struct pair *p, struct tokg_transport *t, uint64_t from, uint64_t n, enum to
 	return true;
 }
 
+static bool
+comes(const uint64_t *word, uint64_t value)
+{
+	const uint64_t end = tokg_now_ms() + LIMIT_MS;
+
+	while (__atomic_load_n(word, __ATOMIC_ACQUIRE) != value)
+		if (tokg_now_ms() > end)
+			return false;
+	return true;
+}
+
+/* The last words of what belongs to lanes, and an ask. */
+static void
+lanes(struct pair *p, struct tokg_transport *t)
+{
+	const struct tokg_geometry *g = &t->geometry;
+	const uint64_t before = t->n_reads, end = tokg_now_ms() + LIMIT_MS;
+	bool right;
+
+	right = t->ops->ask(t, g->lanes - 1, 77) == 1 && t->ops->flush(t) == 0 &&
+		comes(agent_word(&p->agent, tokg_ask_at(g, 0, g->lanes - 1)), 77);
+	ok(right, "an ask comes to its lane", "");
+	*agent_word(&p->agent, tokg_ended_at(g, 0, g->lanes - 1)) = 11;
+	*agent_word(&p->agent, tokg_log_at(g, 0, g->log - 1)) = 12;
+	t->read_bytes = tokg_back_bytes(g, true);
+	right = t->ops->poll(t) == 0;
+	/* One may have been under way. */
+	while (right && t->n_reads < before + 2)
+		right = t->ops->read_back(t) >= 0 && t->ops->poll(t) == 0 && tokg_now_ms() < end;
+	ok(right && t->done[g->slots + g->lanes - 1] == 11 &&
+			t->done[g->slots + g->lanes + g->log - 1] == 12,
+		"what belongs to lanes is read", "");
+}
+
 static int
 again(struct tokg_transport *t, uint64_t *tickets, struct tokg_error *err)
 {
@@ -221,6 +255,7 @@ all_tests(struct pair *p)
 		"broken, or wrong at the consumer");
 	at += p->posts;
 	printf("# %" PRIu64 " slots STRICT in %" PRIu64 " ms\n", p->posts, tokg_now_ms() - began);
+	lanes(p, t);
 	second_producer(p);
 	broken_queue_pair(p, t, at);
 	at += 3 * SLOTS;

@@ -4,6 +4,10 @@
  * PTX loads and stores with the scope and order in their names, so that no incoherent cache is
  * used; on a CPU the compiler's atomics.
  *
+ * Words that only the consumer's blocks look at have functions of their own (tokg_own_*): there a
+ * release or acquire has the scope of the GPU, and does not wait until all that was written has
+ * reached the host.
+ *
  * With -DTOKG_INJECT (only for tests) every access to shared memory is atomic, and the test's
  * tokg_inject_step is called before it: it may schedule another thread, or never return.
  */
@@ -70,13 +74,47 @@ tokg_ld_acquire(const uint64_t *p)
 	return v;
 }
 
-TOKG_DEV uint32_t
-tokg_ld32_acquire(const uint32_t *p)
+TOKG_DEV uint64_t
+tokg_own_ld(const uint64_t *p)
 {
-	uint32_t v;
+	uint64_t v;
 
-	asm volatile("ld.acquire.sys.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+	asm volatile("ld.relaxed.gpu.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
 	return v;
+}
+
+TOKG_DEV uint64_t
+tokg_own_ld_acquire(const uint64_t *p)
+{
+	uint64_t v;
+
+	asm volatile("ld.acquire.gpu.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
+	return v;
+}
+
+TOKG_DEV void
+tokg_own_st(uint64_t *p, uint64_t v)
+{
+	asm volatile("st.relaxed.gpu.u64 [%0], %1;" : : "l"(p), "l"(v) : "memory");
+}
+
+TOKG_DEV void
+tokg_own_st_release(uint64_t *p, uint64_t v)
+{
+	asm volatile("st.release.gpu.u64 [%0], %1;" : : "l"(p), "l"(v) : "memory");
+}
+
+/* True: the value was `was`. Orders nothing. */
+TOKG_DEV bool
+tokg_own_cas(uint64_t *p, uint64_t was, uint64_t now)
+{
+	uint64_t held;
+
+	asm volatile("atom.relaxed.gpu.cas.b64 %0, [%1], %2, %3;"
+		     : "=l"(held)
+		     : "l"(p), "l"(was), "l"(now)
+		     : "memory");
+	return held == was;
 }
 
 TOKG_DEV void
@@ -85,23 +123,53 @@ tokg_st(uint64_t *p, uint64_t v)
 	asm volatile("st.relaxed.sys.u64 [%0], %1;" : : "l"(p), "l"(v) : "memory");
 }
 
+/*
+ * Towards NIC and host: what this thread has done and seen is before what it stores after it, by
+ * the two functions below. One fence for several words: each waits until all that was written is
+ * visible beyond the GPU.
+ */
 TOKG_DEV void
-tokg_st_release(uint64_t *p, uint64_t v)
+tokg_fence(void)
 {
-	asm volatile("st.release.sys.u64 [%0], %1;" : : "l"(p), "l"(v) : "memory");
+	asm volatile("fence.acq_rel.sys;" : : : "memory");
 }
 
-/* Towards NIC and host: acquire and release. True: the value was `was`. */
+TOKG_DEV void
+tokg_st_fenced(uint64_t *p, uint64_t v)
+{
+	asm volatile("st.relaxed.sys.u64 [%0], %1;" : : "l"(p), "l"(v) : "memory");
+}
+
+TOKG_DEV void
+tokg_own_fence(void)
+{
+	asm volatile("fence.acq_rel.gpu;" : : : "memory");
+}
+
+/* True: the value was `was`. */
 TOKG_DEV bool
-tokg_cas(uint64_t *p, uint64_t was, uint64_t now)
+tokg_cas_fenced(uint64_t *p, uint64_t was, uint64_t now)
 {
 	uint64_t held;
 
-	asm volatile("atom.acq_rel.sys.cas.b64 %0, [%1], %2, %3;"
+	asm volatile("atom.relaxed.sys.cas.b64 %0, [%1], %2, %3;"
 		     : "=l"(held)
 		     : "l"(p), "l"(was), "l"(now)
 		     : "memory");
 	return held == was;
+}
+
+/* Returns the previous value. Orders nothing. */
+TOKG_DEV uint64_t
+tokg_own_add(uint64_t *p, uint64_t n)
+{
+	uint64_t was;
+
+	asm volatile("atom.relaxed.gpu.add.u64 %0, [%1], %2;"
+		     : "=l"(was)
+		     : "l"(p), "l"(n)
+		     : "memory");
+	return was;
 }
 
 /* Between blocks of this kernel: acquire and release. Returns the previous value. */
@@ -188,13 +256,6 @@ tokg_ld_acquire(const uint64_t *p)
 	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
 }
 
-TOKG_DEV uint32_t
-tokg_ld32_acquire(const uint32_t *p)
-{
-	TOKG_STEP("load acquire", p);
-	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
-}
-
 TOKG_DEV void
 tokg_st(uint64_t *p, uint64_t v)
 {
@@ -202,18 +263,60 @@ tokg_st(uint64_t *p, uint64_t v)
 	__atomic_store_n(p, v, __ATOMIC_RELAXED);
 }
 
+TOKG_DEV uint64_t
+tokg_own_ld(const uint64_t *p)
+{
+	return tokg_ld(p);
+}
+
+TOKG_DEV uint64_t
+tokg_own_ld_acquire(const uint64_t *p)
+{
+	return tokg_ld_acquire(p);
+}
+
 TOKG_DEV void
-tokg_st_release(uint64_t *p, uint64_t v)
+tokg_own_st(uint64_t *p, uint64_t v)
+{
+	tokg_st(p, v);
+}
+
+TOKG_DEV void
+tokg_own_st_release(uint64_t *p, uint64_t v)
 {
 	TOKG_STEP("store release", p);
 	__atomic_store_n(p, v, __ATOMIC_RELEASE);
 }
 
+/* The stores themselves are releases here: it costs nothing, and ThreadSanitizer knows no fence. */
+TOKG_DEV void
+tokg_fence(void)
+{
+}
+
+TOKG_DEV void
+tokg_st_fenced(uint64_t *p, uint64_t v)
+{
+	tokg_own_st_release(p, v);
+}
+
+TOKG_DEV void
+tokg_own_fence(void)
+{
+	tokg_fence();
+}
+
 TOKG_DEV bool
-tokg_cas(uint64_t *p, uint64_t was, uint64_t now)
+tokg_cas_fenced(uint64_t *p, uint64_t was, uint64_t now)
 {
 	TOKG_STEP("cas", p);
 	return __atomic_compare_exchange_n(p, &was, now, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+TOKG_DEV bool
+tokg_own_cas(uint64_t *p, uint64_t was, uint64_t now)
+{
+	return tokg_cas_fenced(p, was, now);
 }
 
 TOKG_DEV uint64_t
@@ -223,12 +326,18 @@ tokg_add(uint64_t *p, uint64_t n)
 	return __atomic_fetch_add(p, n, __ATOMIC_ACQ_REL);
 }
 
+TOKG_DEV uint64_t
+tokg_own_add(uint64_t *p, uint64_t n)
+{
+	return tokg_add(p, n);
+}
+
 TOKG_DEV void
 tokg_raise(uint64_t *p, uint64_t to)
 {
 	uint64_t was = tokg_ld(p);
 
-	while (was < to && !tokg_cas(p, was, to))
+	while (was < to && !tokg_cas_fenced(p, was, to))
 		was = tokg_ld(p);
 }
 
@@ -247,10 +356,17 @@ tokg_ticks(void)
 	return tokg_now();
 }
 
+#ifdef TOKG_FIBERS
+extern "C" void tokg_let_others(void); /* of the same block */
+#endif
+
 TOKG_DEV void
 tokg_pause(void)
 {
 	TOKG_STEP("pause", 0);
+#ifdef TOKG_FIBERS
+	tokg_let_others();
+#endif
 #if defined(__x86_64__)
 	__builtin_ia32_pause();
 #elif defined(__aarch64__)
@@ -284,7 +400,19 @@ tokg_read32(const uint32_t *p)
 #endif
 }
 
-/* Words published by another word's release: plain, except with TOKG_INJECT. */
+TOKG_DEV tokg_vec16
+tokg_read_vec16(const void *p)
+{
+#if defined(__CUDA_ARCH__)
+	return tokg_ld_vec16(p);
+#else
+	const uint64_t lo = tokg_read((const uint64_t *)p), hi = tokg_read((const uint64_t *)p + 1);
+
+	return {{(uint32_t)lo, (uint32_t)(lo >> 32), (uint32_t)hi, (uint32_t)(hi >> 32)}};
+#endif
+}
+
+/* Words published by a release of tokg_own_st_release: plain, except with TOKG_INJECT. */
 TOKG_DEV void
 tokg_put(uint64_t *p, uint64_t v)
 {
@@ -299,7 +427,7 @@ TOKG_DEV uint64_t
 tokg_get(const uint64_t *p)
 {
 #if defined(__CUDA_ARCH__) || defined(TOKG_INJECT)
-	return tokg_ld(p);
+	return tokg_own_ld(p);
 #else
 	return *p;
 #endif

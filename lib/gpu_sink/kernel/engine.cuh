@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * An engine that stands in for a model: the next id follows from the last two by a rule that the
+ * other end can compute. A block of its own; each thread has some of the producers. A pass makes at
+ * most one token for each lane, as a model makes one for each text of its batch.
+ */
+#pragma once
+
+#include "engine_rule.h"
+#include "lanes.cuh"
+
+TOKG_DEV void
+tokg_engine_step(const tokg_consumer *c, tokg_look *l)
+{
+	const uint32_t last = (uint32_t)tokg_own_ld(&l->lane->last);
+	const uint32_t before = (uint32_t)tokg_own_ld(&l->lane->before);
+	const uint32_t prompt = (uint32_t)tokg_own_ld(&l->lane->prompt);
+	const uint32_t next = tokg_engine_next(last, before, prompt, c->g.n_ids);
+
+	if (next == c->stop_id) {
+		tokg_lane_end(c, l, TOKG_END_STOP);
+		return;
+	}
+	tokg_own_st(&l->lane->last, next);
+	tokg_own_st(&l->lane->before, last);
+	tokg_token_put(c, l, next);
+}
+
+/* Looks at all lanes of a producer. True: it made tokens. */
+TOKG_DEV bool
+tokg_engine_pass(const tokg_consumer *c, uint32_t producer)
+{
+	bool made = false;
+
+	for (uint32_t i = 0; i < c->g.lanes; i++) {
+		tokg_look l;
+
+		if (!tokg_lane_look(c, producer, i, &l))
+			continue;
+		if (l.may > 0) {
+			tokg_engine_step(c, &l);
+			made = true;
+		} else if (l.final) {
+			tokg_lane_end(c, &l, TOKG_END_LENGTH);
+		}
+	}
+	return made;
+}
+
+/* Runs until the consumer ends. */
+TOKG_DEV void
+tokg_engine(const tokg_consumer *c, tokg_block *b)
+{
+	uint64_t since = 0;
+	bool leaves = false;
+
+	/* Nothing here waits for all threads. */
+	if (b->tid >= c->g.producers)
+		return;
+	for (uint32_t p = b->tid; p < c->g.producers; p += b->n)
+		tokg_log_continue(c, p);
+	for (uint32_t pass = 1; !leaves; pass++) {
+		bool made = false;
+
+		for (uint32_t p = b->tid; p < c->g.producers; p += b->n)
+			made = tokg_engine_pass(c, p) || made;
+		tokg_idle(b, made);
+		leaves = pass % 64 == 0 && tokg_worker_leaves(c, &since);
+	}
+}

@@ -136,6 +136,7 @@ worker_open(struct tokd_app *app, struct tokd_worker *w)
 	w->udp_port = htons(opt->udp_port);
 	w->text_port = htons(opt->text_port);
 	w->mac = app->address.mac;
+	w->mtu = app->port.mtu;
 	w->rx_cksum_trust = opt->rx_checksum == TOKD_RX_TRUST;
 	w->rx_cksum_offload = app->port.rx_cksum;
 	w->tx_cksum_offload = app->port.tx_cksum;

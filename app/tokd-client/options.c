@@ -37,6 +37,9 @@ static const struct opt_def defs[] = {
 		.check = checksum},
 	{"timeout", "SECONDS", OPT_COUNT, FIELD(timeout_s), 1, 86400, "5",
 		"give up after this time without progress"},
+	{"mtu", "BYTES", OPT_COUNT, FIELD(mtu), 576, 65535, NULL,
+		"of the path, if it takes less than the system knows: no packet, and no reply, is "
+		"longer"},
 };
 
 static const struct opt_section sections[] = {

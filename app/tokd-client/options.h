@@ -14,6 +14,7 @@ struct options {
 	uint32_t in_flight; /* --in-flight */
 	uint32_t vocab;	    /* --vocab */
 	uint32_t timeout_s; /* --timeout */
+	uint32_t mtu;	    /* --mtu */
 };
 
 /* -1: run; else an exit code, after help, version or an error was printed. */

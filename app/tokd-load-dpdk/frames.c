@@ -21,6 +21,12 @@ struct arp {
 	struct rte_arp_hdr arp;
 } __attribute__((packed, aligned(2)));
 
+static rte_be32_t
+address_of(const struct frames *f, uint32_t client)
+{
+	return rte_cpu_to_be_32(rte_be_to_cpu_32(f->ip) + client % f->n_addresses);
+}
+
 struct rte_mbuf *
 frames_request(struct frames *f, uint32_t client, const struct tokd_packet *p)
 {
@@ -42,7 +48,7 @@ frames_request(struct frames *f, uint32_t client, const struct tokd_packet *p)
 		.packet_id = rte_cpu_to_be_16(f->packet_id++),
 		.time_to_live = TTL,
 		.next_proto_id = IPPROTO_UDP,
-		.src_addr = f->ip,
+		.src_addr = address_of(f, client),
 		.dst_addr = f->server_ip,
 	};
 	h->ip.hdr_checksum = rte_ipv4_cksum(&h->ip);
@@ -138,9 +144,9 @@ take_ipv4(const struct frames *f, struct rte_mbuf *m, struct frame *frame)
 	port = rte_be_to_cpu_16(h->udp.dst_port);
 	if (ip_len > here - sizeof(h->ether) || udp_len != ip_len - sizeof(h->ip) ||
 		udp_len < sizeof(h->udp) || h->ip.next_proto_id != IPPROTO_UDP ||
-		h->ip.src_addr != f->server_ip || h->ip.dst_addr != f->ip ||
-		h->udp.src_port != f->server_port || port < f->first_port ||
-		port >= (uint32_t)f->first_port + f->n_ports)
+		h->ip.src_addr != f->server_ip || h->udp.src_port != f->server_port ||
+		port < f->first_port || port >= (uint32_t)f->first_port + f->n_ports ||
+		h->ip.dst_addr != address_of(f, port - f->first_port))
 		return FRAME_OTHER;
 	if (!checksums_are_right(h, udp_len))
 		return FRAME_OTHER;

@@ -17,6 +17,7 @@ struct frames {
 	uint32_t ip, server_ip;		 /* network byte order */
 	uint16_t server_port;		 /* network byte order */
 	uint16_t first_port, n_ports;	 /* of the clients */
+	uint32_t n_addresses;		 /* from `ip` on: the clients take them in turn */
 	uint16_t packet_id;		 /* IPv4's identification */
 };
 

@@ -68,6 +68,7 @@ run(struct load *l, const struct options *o, const struct slices *slices)
 	l->frames.server_port = o->server.sin_port;
 	l->frames.first_port = ntohs(o->source.sin_port);
 	l->frames.n_ports = (uint16_t)o->clients;
+	l->frames.n_addresses = (uint32_t)o->addresses;
 	if (port_open(&l->frames) != 0)
 		return -1;
 	if (load_open(l, o, slices) == 0 &&

@@ -43,6 +43,9 @@ static const struct opt_def defs[] = {
 	LOAD_WARMUP(struct options),
 	{"clients", "N", OPT_COUNT, FIELD(clients), 1, 1024, "1",
 		"clients, each with its own port"},
+	{"addresses", "N", OPT_COUNT, FIELD(addresses), 1, 1024, "1",
+		"addresses, from --source on, which the clients take in turn: sources to the "
+		"appliance"},
 	{"in-flight", "N", OPT_COUNT, FIELD(in_flight), 1, 64, "1",
 		"requests in flight per client"},
 	{"timeout", "MS", OPT_MS, FIELD(timeout_ms), 1, 3600000, "5000",

@@ -17,6 +17,7 @@ struct options {
 	uint64_t requests;	     /* --requests; 0: each slice once */
 	uint64_t warmup;	     /* --warmup */
 	uint64_t clients;	     /* --clients */
+	uint64_t addresses;	     /* --addresses, of the clients */
 	uint64_t in_flight;	     /* --in-flight, of each client */
 	uint64_t rate;		     /* --rate; 0: a closed loop */
 	enum arrivals_kind arrivals; /* --arrivals */

@@ -66,7 +66,8 @@ struct tokd_request {
 	enum tokd_status status;
 	enum tokd_reason reason; /* TOKD_E_REFUSED; perhaps unknown to wire.h. TOKD_E_TIMEOUT,
 				  * TOKD_PENDING: TOKD_R_RING if the appliance's ring is full */
-	int error;		 /* TOKD_E_NET: errno; TOKD_R_ID: index of that id */
+	int error;		 /* TOKD_E_NET: errno; TOKD_R_ID: index of that id; TOKD_R_VERSION:
+				  * the version that the appliance speaks */
 	uint32_t n_ids;		 /* valid ids in `ids`, from the first on */
 	uint32_t total;		 /* ids published by the appliance, as far as known */
 	uint32_t packets;	 /* packets of text */
@@ -76,6 +77,7 @@ struct tokd_request {
 	uint32_t retransmits;	 /* packets of text sent again */
 	uint32_t asks;		 /* POLLs for missing ids, and after silence */
 	uint32_t resends;	 /* restarts of the text */
+	bool uncounted;		 /* TOKD_OK: the GPU tokenizes the text; `total` is unknown */
 
 	/* Private. */
 	struct tokd_request *next;
@@ -98,7 +100,9 @@ struct tokd_client_options {
 	uint32_t rto_ms;	 /* the least time until a retransmission [5] */
 	uint32_t receive_buffer; /* of the socket, bytes; the system may limit it [4 MiB] */
 	uint32_t payload; /* bytes of text per packet, 1 to 65443; IP fragments packets longer
-			   * than the MTU [TOKD_WIRE_PAYLOAD] */
+			   * than the MTU [TOKD_WIRE_PAYLOAD, or what fits the path] */
+	uint32_t mtu;	  /* of the path, bytes of an IP packet, 576 to 65535; replies keep to it,
+			   * too [the system's for the route, also when it changes] */
 	uint64_t first_stream_id; /* ids count up from here [random] */
 	bool no_resend;		  /* fail instead of restarting a text, as after BUSY */
 	bool no_last_ack;	  /* do not acknowledge the last ids */

@@ -25,6 +25,7 @@ struct tokd_engine_config {
 	uint32_t requests;	  /* from 1 */
 	uint32_t packets;	  /* from 1 */
 	uint32_t payload;	  /* from 1 */
+	uint32_t reply_max;	  /* the longest reply that fits the path; 0: not known */
 	uint64_t timeout_ns;	  /* from 1 */
 	uint64_t rto_least_ns;	  /* from 1 */
 	uint64_t first_stream_id; /* random, or 1 */
@@ -56,13 +57,19 @@ TOKD_API void tokd_engine_cancel(struct tokd_engine *e, struct tokd_request *r);
 /* Handles a received datagram, and validates it. */
 TOKD_API void tokd_engine_take(
 	struct tokd_engine *e, const void *datagram, size_t len, uint64_t now_ns);
-/* Handles time-outs. */
-TOKD_API void tokd_engine_tick(struct tokd_engine *e, uint64_t now_ns);
+/* Handles time-outs. Returns how many: of packets, or of their answers, that may be lost. */
+TOKD_API uint32_t tokd_engine_tick(struct tokd_engine *e, uint64_t now_ns);
 /* Time of the next time-out; UINT64_MAX: none. May be early, never late. */
 TOKD_API uint64_t tokd_engine_next(const struct tokd_engine *e);
 /* Up to `max` packets to send now. */
 TOKD_API uint32_t tokd_engine_packets(
 	struct tokd_engine *e, struct tokd_packet *out, uint32_t max, uint64_t now_ns);
+/*
+ * The path takes less, or more, than the engine was made for: as in its configuration. Texts in
+ * progress are sent again from the start.
+ */
+TOKD_API void tokd_engine_path(
+	struct tokd_engine *e, uint32_t payload, uint32_t reply_max, uint64_t now_ns);
 /* A packet of the last call could not be sent: it will be returned again. */
 TOKD_API void tokd_engine_unsent(struct tokd_engine *e, const struct tokd_packet *p);
 

@@ -58,7 +58,9 @@ enum tokd_rec_kind {
 	TOKD_REC_TOKENS = 1, /* `count` ids follow the header */
 	TOKD_REC_PAD = 2,    /* nothing here: skip `bytes` */
 	TOKD_REC_TEXT = 3,   /* of ids that are decoded: `count` bytes of text follow the header */
+	TOKD_REC_BYTES = 4,  /* a whole text that the GPU tokenizes: its `count` bytes follow */
 };
+/* A BYTES record whose flags became 0 was given back: the text's ids have their own records. */
 /* Skip a record of a kind that you do not know by its `bytes`: only these are sure to be valid. */
 
 enum tokd_rec_flags {
@@ -81,10 +83,10 @@ struct tokd_rec {
 	uint64_t t_rx;	    /* TSC when the worker received the packet */
 	uint64_t t_publish; /* TSC when the record was published */
 	uint32_t first;	    /* index of the first id within the stream; TEXT: of the first byte */
-	uint32_t count;	    /* number of ids; TEXT: of bytes */
+	uint32_t count;	    /* number of ids; TEXT, BYTES: of bytes */
 	uint32_t vocab;	    /* checksum of the vocabulary */
 	uint32_t epoch;	    /* the client's */
-	uint32_t reason;    /* enum tokd_reason (wire.h), with TOKD_REC_ABORT */
+	uint32_t reason;    /* enum tokd_reason (wire.h), with TOKD_REC_ABORT; BYTES: no meaning */
 	uint32_t text_end;  /* bytes of the text fed so far; TEXT: of the ids, 4 each */
 };
 static_assert(sizeof(struct tokd_rec) == 64, "token ring record is ABI");

@@ -20,6 +20,9 @@
 #define TOKD_WIRE_WINDOW 64
 /* Bytes of text or ids that fit an MTU of 1500, with IPv4 and IPv6. */
 #define TOKD_WIRE_PAYLOAD 1376
+/* A reply_max below this counts as this. It fits the 576 bytes that every path takes (RFC 791 3.2).
+ */
+#define TOKD_WIRE_REPLY_LEAST 512
 
 enum tokd_wire_type {
 	TOKD_DATA = 1,	/* client: a piece of text */
@@ -40,6 +43,8 @@ enum tokd_wire_flags {
 	TOKD_F_DECODE = 1 << 7,
 	/* DATA, the same in all packets, with DECODE: special tokens give no text */
 	TOKD_F_SKIP_SPECIAL = 1 << 8,
+	/* REPLY, with DONE, without IDS: the GPU tokenizes the text; total and ids_crc are 0 */
+	TOKD_F_UNCOUNTED = 1 << 9,
 };
 
 enum tokd_reason {
@@ -80,9 +85,13 @@ struct tokd_req {
 	uint32_t offset;    /* DATA: of those bytes in the text */
 	uint32_t text_crc;  /* DATA with LAST: CRC32C of the whole text */
 	uint32_t ids_ack;   /* all ids below this index have arrived */
-	uint32_t
-		ids_end; /* POLL: ids in [ids_ack, ids_end) are missing, send them again; 0: none */
-	uint64_t cookie; /* of the server's latest VALIDATE; 0: none yet */
+	union {
+		uint32_t ids_end;   /* POLL: ids in [ids_ack, ids_end) are missing, send them
+				     * again; 0: none */
+		uint32_t reply_max; /* DATA: the longest reply that fits the path, bytes of UDP
+				     * payload; 0: not known */
+	};
+	uint64_t cookie;      /* of the server's latest VALIDATE; 0: none yet */
 	uint32_t reserved[2]; /* 0; a request must not be smaller than a refusal */
 };
 static_assert(sizeof(struct tokd_req) == 64, "wire request is ABI");
@@ -90,12 +99,16 @@ static_assert(offsetof(struct tokd_req, stream_id) == 16, "wire request is ABI")
 static_assert(offsetof(struct tokd_req, packet) == 24, "wire request is ABI");
 static_assert(offsetof(struct tokd_req, offset) == 32, "wire request is ABI");
 static_assert(offsetof(struct tokd_req, ids_ack) == 40, "wire request is ABI");
+static_assert(offsetof(struct tokd_req, reply_max) == 44, "wire request is ABI");
 static_assert(offsetof(struct tokd_req, cookie) == 48, "wire request is ABI");
 
-/* Server to client. */
+/*
+ * Server to client. In all versions of the protocol the same: the size, magic, version, type, FAIL,
+ * epoch, stream_id, reason and `speaks` of a reply with TOKD_R_VERSION.
+ */
 struct tokd_rep {
 	uint32_t magic;	    /* TOKD_WIRE_MAGIC */
-	uint8_t version;    /* TOKD_WIRE_VERSION */
+	uint8_t version;    /* that of the request */
 	uint8_t type;	    /* TOKD_REPLY */
 	uint16_t flags;	    /* enum tokd_wire_flags */
 	uint32_t epoch;	    /* the client's */
@@ -117,6 +130,7 @@ struct tokd_rep {
 	union {
 		uint32_t text_end; /* bytes of text fed so far; with DONE the length of the text */
 		uint32_t retry_ms; /* BUSY: when to try again; 0: not known */
+		uint8_t speaks;	   /* VERSION: which the server speaks; 0: see `version` */
 	};
 };
 static_assert(sizeof(struct tokd_rep) == 64, "wire reply is ABI");
@@ -125,5 +139,6 @@ static_assert(offsetof(struct tokd_rep, ack) == 24, "wire reply is ABI");
 static_assert(offsetof(struct tokd_rep, sack) == 32, "wire reply is ABI");
 static_assert(offsetof(struct tokd_rep, first) == 40, "wire reply is ABI");
 static_assert(offsetof(struct tokd_rep, reason) == 56, "wire reply is ABI");
+static_assert(offsetof(struct tokd_rep, speaks) == 60, "wire reply is ABI");
 
 #endif

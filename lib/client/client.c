@@ -31,7 +31,7 @@ check(const struct tokd_client_options *o, char error[TOKD_ERROR_MAX])
 		{"packets", o->packets, PACKETS_MAX}, {"rto_ms", o->rto_ms, RTO_MAX_MS},
 		{"timeout_ms", o->timeout_ms, TIMEOUT_MAX_MS},
 		{"receive_buffer", o->receive_buffer, INT32_MAX},
-		{"payload", o->payload, PAYLOAD_MAX}};
+		{"payload", o->payload, PAYLOAD_MAX}, {"mtu", o->mtu, UINT16_MAX}};
 
 	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
 		if (limits[i].value <= limits[i].most)
@@ -40,7 +40,9 @@ check(const struct tokd_client_options *o, char error[TOKD_ERROR_MAX])
 			limits[i].value, limits[i].most);
 		return false;
 	}
-	return true;
+	if (o->mtu != 0 && o->mtu < MTU_LEAST)
+		snprintf(error, TOKD_ERROR_MAX, "mtu = %u: must be at least %u", o->mtu, MTU_LEAST);
+	return error[0] == '\0';
 }
 
 static uint32_t
@@ -112,7 +114,8 @@ make_engine(struct tokd_client *c, struct appliance *a, const struct tokd_client
 		.vocab = o->vocab,
 		.requests = c->requests,
 		.packets = or_else(o->packets, 256),
-		.payload = or_else(o->payload, TOKD_WIRE_PAYLOAD),
+		.payload = path_payload(a),
+		.reply_max = path_reply_max(a),
 		.timeout_ns = NS_A_MS * c->timeout_ms,
 		.rto_least_ns = NS_A_MS * or_else(o->rto_ms, 5),
 		.first_stream_id = o->first_stream_id,
@@ -188,6 +191,7 @@ open_appliance(struct tokd_client *c, const struct host *host, const struct tokd
 		errno = EINVAL;
 		return false;
 	}
+	path_begin(a, o);
 	if (!make_engine(c, a, o, error))
 		return false;
 	if (getrandom(&random, sizeof(random), 0) != sizeof(random)) {

@@ -4,6 +4,7 @@
  *
  * client.c     set-up
  * client_io.c  packets
+ * path.c       how long these may be
  * hosts.c      a list of hosts
  * spread.c     which appliance has a text: their health, the choice, moving texts
  */
@@ -19,8 +20,9 @@
 #define RX_BURST 32
 #define RX_BYTES 2048 /* a reply fits an Ethernet frame */
 #define TX_BURST TOKD_WIRE_WINDOW
-#define HOST_MAX 256 /* bytes of a host's name */
-#define PEER_MAX 96  /* bytes of "host:port" in messages, truncated */
+#define MTU_LEAST 576 /* of a path: RFC 791 3.2 */
+#define HOST_MAX 256  /* bytes of a host's name */
+#define PEER_MAX 96   /* bytes of "host:port" in messages, truncated */
 
 /* What to do about an errno of a socket. */
 const char *client_remedy(int error);
@@ -38,10 +40,15 @@ struct host {
 };
 
 struct appliance {
-	int fd;		  /* connected, non-blocking */
+	int fd; /* connected, non-blocking */
+	bool ipv6;
+	uint32_t mtu;	  /* of the path; 0: not known */
+	uint32_t payload; /* of the options */
 	bool wants_write; /* the send buffer is full */
 	bool drained;	  /* all that had come was read: time-outs may be checked */
 	bool up;
+	bool heard;	   /* it has answered before */
+	bool refuses;	   /* the last that came from its host: nothing has the port */
 	uint32_t in_a_row; /* datagrams since its receive buffer was last empty */
 	uint64_t seed;	   /* of its weights */
 	uint64_t asked_at; /* ns; of the first packet since it was last heard; 0: none */
@@ -51,6 +58,13 @@ struct appliance {
 	struct tokd_engine *engine;
 	char peer[PEER_MAX];
 };
+
+/* For messages, behind its name: that it refuses, or nothing. */
+static inline const char *
+client_refusal(const struct appliance *a)
+{
+	return a->refuses ? " refuses (nothing listens there)" : "";
+}
 
 struct tokd_client {
 	uint32_t n;   /* appliances */
@@ -89,6 +103,15 @@ appliance_of(struct tokd_client *c, const struct tokd_request *r)
 /* hosts.c: the number of elements of a list, and the next of them; false: `error` says why. */
 uint32_t hosts_count(const char *list);
 bool hosts_next(const char **list, uint16_t port, struct host *host, char error[TOKD_ERROR_MAX]);
+
+/* path.c */
+/* To be called for a connected socket: learns a->mtu. */
+void path_begin(struct appliance *a, const struct tokd_client_options *o);
+/* Bytes of text in a packet that fits; of a reply that fits, 0: not known. */
+uint32_t path_payload(const struct appliance *a);
+uint32_t path_reply_max(const struct appliance *a);
+/* True: the path takes less than a->mtu was, which says now how much. */
+bool path_shrank(struct appliance *a);
 
 /* spread.c */
 /* To be called for an appliance that was opened. */

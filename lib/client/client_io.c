@@ -19,11 +19,17 @@ is_passing(int error)
 	return error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS || error == EINTR;
 }
 
-/* Unreachable or refused: fails all requests that cannot go elsewhere. */
+/*
+ * Unreachable or refused: fails all requests that cannot go elsewhere. Between two runs of an
+ * appliance its host refuses: where it is the only one, and has answered before, texts wait for it.
+ */
 static void
-broken(struct appliance *a, int error, uint64_t now)
+broken(struct tokd_client *c, struct appliance *a, int error, uint64_t now)
 {
 	spread_down(a, now);
+	a->refuses = error == ECONNREFUSED;
+	if (error == ECONNREFUSED && a->heard && c->n == 1)
+		return;
 	tokd_engine_fail_all(a->engine, TOKD_E_NET, error);
 }
 
@@ -34,6 +40,28 @@ useless(const struct appliance *a)
 	return tokd_engine_stats(a->engine).bad;
 }
 
+/* Bytes of a reply at most: appliances have no longer ones. */
+static uint32_t
+reply_most(const struct appliance *a)
+{
+	const uint32_t most = sizeof(struct tokd_rep) + TOKD_WIRE_PAYLOAD;
+	const uint32_t said = path_reply_max(a);
+
+	return said == 0 || said > most ? most : said;
+}
+
+/* Does the path take less than our packets or replies have? Then texts are cut again. */
+static bool
+path_changed(struct appliance *a, uint64_t now)
+{
+	const uint32_t payload = path_payload(a), reply = reply_most(a);
+
+	if (!path_shrank(a) || (path_payload(a) == payload && reply_most(a) == reply))
+		return false;
+	tokd_engine_path(a->engine, path_payload(a), path_reply_max(a), now);
+	return true;
+}
+
 static void
 take(struct tokd_client *c, struct appliance *a, uint32_t n, uint64_t now)
 {
@@ -41,6 +69,7 @@ take(struct tokd_client *c, struct appliance *a, uint32_t n, uint64_t now)
 	uint32_t taken = 0;
 
 	c->received += n;
+	a->refuses = false;
 	for (uint32_t i = 0; i < n; i++) {
 		const void *datagram = c->rx_data[i];
 		const size_t len = c->rx[i].msg_len; /* truncated, and so invalid, if longer */
@@ -68,8 +97,13 @@ receive(struct tokd_client *c, struct appliance *a, uint64_t now)
 	/* Bounded: there are packets to send, too. */
 	for (uint32_t burst = 0; burst < RX_BURSTS && n == RX_BURST; burst++) {
 		n = recvmmsg(a->fd, c->rx, RX_BURST, MSG_DONTWAIT, NULL);
+		if (n < 0 && errno == EMSGSIZE) {
+			path_changed(a, now);
+			n = RX_BURST; /* nothing was read */
+			continue;
+		}
 		if (n < 0 && !is_passing(errno))
-			broken(a, errno, now);
+			broken(c, a, errno, now);
 		if (n > 0)
 			take(c, a, (uint32_t)n, now);
 	}
@@ -84,6 +118,7 @@ static bool
 send_burst(struct tokd_client *c, struct appliance *a, uint32_t n, uint64_t now)
 {
 	uint32_t done = 0;
+	uint32_t too_long = 0;
 
 	for (uint32_t i = 0; i < n; i++)
 		c->tx_part[i][1] =
@@ -98,12 +133,16 @@ send_burst(struct tokd_client *c, struct appliance *a, uint32_t n, uint64_t now)
 		}
 		if (errno == EINTR)
 			continue;
+		if (errno == EMSGSIZE && path_changed(a, now))
+			return true;
+		if (errno == EMSGSIZE && too_long++ < 2 * TX_BURST)
+			continue; /* of earlier packets, each of which a router may have answered */
 		if (is_passing(errno)) {
 			a->wants_write = true;
 			for (uint32_t i = done; i < n; i++)
 				tokd_engine_unsent(a->engine, &c->packet[i]);
 		} else {
-			broken(a, errno, now);
+			broken(c, a, errno, now);
 		}
 		return false;
 	}
@@ -158,7 +197,9 @@ tick_all(struct tokd_client *c, uint64_t now)
 
 		if (!a->drained)
 			continue;
-		tokd_engine_tick(a->engine, now);
+		/* Of a smaller path the kernel may know, and not a word of it come here. */
+		if (tokd_engine_tick(a->engine, now) > 0)
+			path_changed(a, now);
 		spread_tick(c, a, now);
 	}
 }
@@ -293,8 +334,9 @@ ask(struct tokd_client *c, struct tokd_request r, uint32_t timeout_ms)
 			tokd_client_cancel(c, &r);
 			r.status = TOKD_E_TIMEOUT;
 			snprintf(c->error, sizeof(c->error),
-				"%s: %u %s after %u ms, the limit of this call: %s",
-				appliance_of(c, &r)->peer, r.n_ids, client_unit(&r), timeout_ms,
+				"%s%s: %u %s after %u ms, the limit of this call: %s",
+				appliance_of(c, &r)->peer, client_refusal(appliance_of(c, &r)),
+				r.n_ids, client_unit(&r), timeout_ms,
 				r.reason == TOKD_R_RING ? tokd_reason_remedy(r.reason)
 							: "raise it");
 			return r.status;

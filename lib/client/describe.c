@@ -66,7 +66,7 @@ refused(const struct tokd_client *c, const struct tokd_request *r, char text[TOK
 {
 	const char *remedy = tokd_reason_remedy(r->reason);
 	const char *peer = c->appliance[r->appliance].peer;
-	char times[32] = "", asked[32] = "";
+	char times[32] = "", asked[96] = "";
 
 	if (r->resends > 0)
 		snprintf(times, sizeof(times), " %u times", r->resends + 1);
@@ -74,6 +74,13 @@ refused(const struct tokd_client *c, const struct tokd_request *r, char text[TOK
 		snprintf(asked, sizeof(asked), " (requested: 0x%08x)", c->vocab);
 	if (r->reason == TOKD_R_ID)
 		snprintf(asked, sizeof(asked), " at index %d", r->error);
+	if (r->reason == TOKD_R_VERSION && r->error != TOKD_WIRE_VERSION) {
+		remedy = r->error > TOKD_WIRE_VERSION ? "upgrade the client"
+						      : "upgrade the appliance";
+		snprintf(asked, sizeof(asked),
+			": the appliance speaks version %d of the protocol, this client %d",
+			r->error, TOKD_WIRE_VERSION);
+	}
 	if (r->reason == TOKD_R_LENGTH && (r->flags & TOKD_REQUEST_DECODE))
 		remedy = "the appliance is of a release that cannot decode: use a newer one";
 	snprintf(text, TOKD_ERROR_MAX, "%s: %s (%u)%s%s: %s", peer, tokd_reason_name(r->reason),
@@ -90,7 +97,7 @@ client_remedy(int error)
 		return "no address of this machine can be used yet: a new interface needs two "
 		       "seconds (ip addr: tentative)";
 	case EMSGSIZE:
-		return "the path must carry an MTU of 1500";
+		return "the path must carry an MTU of 576";
 	default:
 		return "is there a route to it?";
 	}
@@ -109,10 +116,10 @@ tokd_client_describe(
 		return;
 	case TOKD_E_TIMEOUT:
 		snprintf(text, TOKD_ERROR_MAX,
-			"%s: no progress for %u ms: %u of %u packets have arrived there, %u of %u "
-			"%s here: %s%s",
-			peer, c->timeout_ms, r->arrived, r->packets, r->n_ids, r->total,
-			client_unit(r),
+			"%s%s: no progress for %u ms: %u of %u packets have arrived there, %u of "
+			"%u %s here: %s%s",
+			peer, client_refusal(&c->appliance[r->appliance]), c->timeout_ms,
+			r->arrived, r->packets, r->n_ids, r->total, client_unit(r),
 			r->reason == TOKD_R_RING ? tokd_reason_remedy(r->reason)
 						 : "is it running and reachable?",
 			all);

@@ -45,7 +45,7 @@ engine_begin(struct tokd_engine *e, struct slot *s)
 	s->ack = s->next = s->order = s->untimed = s->text_crc = 0;
 	s->limit = WINDOW;
 	s->sacked = s->lost = 0;
-	s->stopped = s->known = s->final = s->pausing = false;
+	s->stopped = s->known = s->final = s->pausing = s->behind = false;
 	s->cookie = e->cookie;
 	s->have = s->told = s->ids_crc = s->unacked = 0;
 	s->asked = UINT32_MAX;
@@ -62,6 +62,7 @@ tokd_engine_submit(struct tokd_engine *e, struct tokd_request *r)
 	r->reason = TOKD_R_NONE;
 	r->error = 0;
 	r->n_ids = r->total = r->vocab = 0;
+	r->uncounted = false;
 	r->retransmits = r->asks = r->resends = 0;
 	r->since = 0;
 	r->next = NULL;
@@ -139,6 +140,34 @@ engine_finish(struct tokd_engine *e, struct slot *s, enum tokd_status status)
 	if (status != TOKD_OK && e->config.failed != NULL && e->config.failed(e->config.user, r))
 		return;
 	engine_list(e, r);
+}
+
+void
+engine_cut_again(struct tokd_engine *e, struct slot *s, uint64_t now)
+{
+	e->flight -= in_flight(s);
+	engine_dequeue(e, s);
+	s->next = s->ack = s->before = 0;
+	s->stream_id += e->config.requests;
+	if (s->pausing)
+		return; /* it begins again by itself */
+	engine_begin(e, s);
+	if (!s->started)
+		return;
+	e->stats.resends++;
+	s->r->resends++;
+	engine_time_wait(e, s, now);
+}
+
+void
+tokd_engine_path(struct tokd_engine *e, uint32_t payload, uint32_t reply_max, uint64_t now)
+{
+	e->config.payload = payload;
+	e->config.reply_max = reply_max;
+	for (uint32_t i = 0; i < e->config.requests; i++) {
+		if (e->slot[i].r != NULL)
+			engine_cut_again(e, &e->slot[i], now);
+	}
 }
 
 void

@@ -66,6 +66,7 @@ struct slot {
 			     trip */
 	bool stopped;
 	bool known;	    /* the appliance has the stream */
+	bool behind;	    /* its latest reply had fewer packets than it acknowledged before */
 	uint64_t cookie;    /* of the latest VALIDATE that was heeded; 0: none */
 	uint32_t validated; /* VALIDATEs heeded, of the request */
 	uint32_t text_crc;  /* of all packets below `next` */
@@ -196,6 +197,8 @@ may_send(const struct slot *s)
 
 /* engine.c */
 void engine_begin(struct tokd_engine *e, struct slot *s); /* a new stream for the slot's text */
+/* The same for a text in progress. Packets and replies of the old stream count no more. */
+void engine_cut_again(struct tokd_engine *e, struct slot *s, uint64_t now);
 void engine_finish(struct tokd_engine *e, struct slot *s, enum tokd_status status);
 void engine_list(struct tokd_engine *e, struct tokd_request *r);
 

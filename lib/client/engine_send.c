@@ -123,6 +123,7 @@ build(struct tokd_engine *e, struct slot *s, uint32_t packet, struct tokd_packet
 	p->req.packet = packet;
 	p->req.offset = offset;
 	p->req.length = p->len;
+	p->req.reply_max = e->config.reply_max;
 	if (!again) {
 		s->text_crc = tokd_crc32c(s->text_crc, p->text, p->len);
 		s->next++;

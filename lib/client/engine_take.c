@@ -22,6 +22,14 @@ bytes_each(const struct tokd_rep *rep)
 	}
 }
 
+/* Of all versions: the appliance does not speak ours. */
+static bool
+is_of_versions(const struct tokd_rep *rep, size_t len)
+{
+	return rep->magic == TOKD_WIRE_MAGIC && rep->type == TOKD_REPLY &&
+	       (rep->flags & TOKD_F_FAIL) && rep->reason == TOKD_R_VERSION && len == sizeof(*rep);
+}
+
 /* Validate the header and the number of ids; its fields must not contradict each other. */
 static bool
 is_reply(const struct tokd_rep *rep, size_t len)
@@ -34,13 +42,16 @@ is_reply(const struct tokd_rep *rep, size_t len)
 	       (rep->count == 0 || (uint64_t)rep->first + rep->count <= rep->total);
 }
 
-/* Text for ids, and ids for text. If all text was fed, all of it is acknowledged. */
+/* Text for ids, and ids for text. Ids that are wanted have a number. If all was fed, all has ack.
+ */
 static bool
 is_consistent(const struct slot *s, const struct tokd_rep *rep)
 {
 	const bool text = rep->flags & TOKD_F_DECODE;
 
 	if (rep->count > 0 && text != !!(s->r->flags & TOKD_REQUEST_DECODE))
+		return false;
+	if ((rep->flags & TOKD_F_UNCOUNTED) && s->r->ids != NULL)
 		return false;
 	return !(rep->flags & TOKD_F_DONE) || (rep->ack == s->n && rep->text_end == s->r->len);
 }
@@ -162,6 +173,8 @@ failed(struct tokd_engine *e, struct slot *s, const struct tokd_rep *rep, uint64
 	s->r->reason = reason;
 	if (reason == TOKD_R_ID)
 		s->r->error = (int)(rep->text_end / sizeof(uint32_t));
+	if (reason == TOKD_R_VERSION)
+		s->r->error = rep->speaks != 0 ? rep->speaks : rep->version;
 	if (send_again && !e->config.no_resend && may_try_again(e, s, reason, now))
 		again(e, s, rep, now);
 	else
@@ -181,6 +194,7 @@ take_ids(struct slot *s, const struct tokd_rep *rep, const void *ids, bool *move
 		s->final = true;
 		s->final_total = rep->total;
 		s->final_crc = rep->ids_crc;
+		r->uncounted = rep->flags & TOKD_F_UNCOUNTED;
 	}
 	if (r->ids == NULL)
 		return s->final ? TOKD_OK : TOKD_PENDING;
@@ -191,6 +205,28 @@ take_ids(struct slot *s, const struct tokd_rep *rep, const void *ids, bool *move
 	if (!s->final || s->have < s->final_total)
 		return TOKD_PENDING;
 	return s->have == s->final_total && s->ids_crc == s->final_crc ? TOKD_OK : TOKD_E_IDS_CRC;
+}
+
+/* Not that which was asked for; or the caller has ids of another one, and was to use them. */
+static bool
+is_other_vocab(
+	const struct tokd_engine *e, const struct tokd_request *r, const struct tokd_rep *rep)
+{
+	if (e->config.vocab != 0)
+		return rep->vocab != e->config.vocab;
+	return (r->flags & TOKD_REQUEST_STREAM) && r->n_ids > 0 && rep->vocab != r->vocab;
+}
+
+/* The text has all its ids: those of earlier streams were perhaps more. */
+static enum tokd_status
+settle(const struct slot *s, struct tokd_request *r)
+{
+	if (r->ids == NULL || r->n_ids == s->have)
+		return TOKD_OK;
+	if (r->flags & TOKD_REQUEST_STREAM)
+		return TOKD_E_IDS_CRC;
+	r->n_ids = r->total = s->have;
+	return TOKD_OK;
 }
 
 /* Queue what the reply needs besides text: a request for ids, or an acknowledgement. */
@@ -214,11 +250,11 @@ tokd_engine_take(struct tokd_engine *e, const void *datagram, size_t len, uint64
 	struct tokd_request *r;
 	struct tokd_rep rep;
 	struct slot *s;
-	bool moved;
+	bool moved, other;
 
 	if (len >= sizeof(rep))
 		memcpy(&rep, datagram, sizeof(rep));
-	if (len < sizeof(rep) || !is_reply(&rep, len)) {
+	if (len < sizeof(rep) || !(is_reply(&rep, len) || is_of_versions(&rep, len))) {
 		e->stats.bad++;
 		return;
 	}
@@ -240,14 +276,16 @@ tokd_engine_take(struct tokd_engine *e, const void *datagram, size_t len, uint64
 		return;
 	}
 	r = s->r;
-	r->vocab = rep.vocab;
 	r->reason = rep.reason == TOKD_R_RING && rep.credit == 0 ? TOKD_R_RING : TOKD_R_NONE;
-	if (e->config.vocab != 0 && rep.vocab != e->config.vocab) {
+	other = is_other_vocab(e, r, &rep);
+	r->vocab = rep.vocab;
+	if (other) {
 		r->reason = TOKD_R_VOCAB;
 		engine_finish(e, s, TOKD_E_REFUSED);
 		return;
 	}
 	s->known = true;
+	s->behind = rep.ack < s->ack;
 
 	moved = engine_text_heard(e, s, &rep, now);
 	status = take_ids(s, &rep, (const uint8_t *)datagram + sizeof(rep), &moved);
@@ -256,12 +294,14 @@ tokd_engine_take(struct tokd_engine *e, const void *datagram, size_t len, uint64
 		if (r->flags & TOKD_REQUEST_STREAM)
 			engine_list(e, r);
 	}
+	if (status == TOKD_OK)
+		status = settle(s, r);
 	if (status != TOKD_PENDING) {
 		engine_finish(e, s, status);
 		return;
 	}
 	if (moved) {
-		s->moved_at = now;
+		s->moved_at = s->busy_at = now;
 		s->backed_off = 0;
 	}
 	engine_queue_text(e, s);

@@ -147,12 +147,19 @@ back_off(struct tokd_engine *e, struct slot *s)
 		e->rto = all;
 }
 
-/* Send the first packets that have not arrived again, followed by a POLL. */
+/*
+ * Send the first packets that have not arrived again, followed by a POLL. An appliance that has
+ * restarted may have begun a stream with these, and wait for those before: then from the start.
+ */
 static void
 time_out(struct tokd_engine *e, struct slot *s, uint64_t now)
 {
 	uint64_t missing;
 
+	if (s->behind && s->backed_off > 0 && !e->config.no_resend) {
+		engine_cut_again(e, s, now);
+		return;
+	}
 	e->flight -= in_flight(s);
 	s->sacked &= ~UINT64_C(1); /* it was held; it may have been dropped since */
 	missing = low_bits(s->next - s->ack) & ~s->sacked;
@@ -166,7 +173,7 @@ time_out(struct tokd_engine *e, struct slot *s, uint64_t now)
 	engine_time_wait(e, s, now);
 }
 
-void
+uint32_t
 tokd_engine_tick(struct tokd_engine *e, uint64_t now)
 {
 	uint32_t time_outs = 0;
@@ -190,4 +197,5 @@ tokd_engine_tick(struct tokd_engine *e, uint64_t now)
 			engine_time_set(e, s, now + e->config.rto_least_ns);
 		}
 	}
+	return time_outs;
 }

@@ -193,6 +193,7 @@ void
 spread_heard(struct appliance *a)
 {
 	a->asked_at = 0;
+	a->heard = true;
 	if (a->up)
 		a->pause = PROBE_FIRST;
 }

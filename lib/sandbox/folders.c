@@ -27,7 +27,10 @@
 static int
 allow(int rules, const struct tokd_folder *f)
 {
-	struct landlock_path_beneath_attr beneath = {.allowed_access = f->writable ? WRITE : READ,
+	static const uint64_t access[] = {[TOKD_READ] = READ,
+		[TOKD_WRITE] = WRITE,
+		[TOKD_REMOVE_DIRS] = LANDLOCK_ACCESS_FS_REMOVE_DIR};
+	struct landlock_path_beneath_attr beneath = {.allowed_access = access[f->access],
 		.parent_fd = open(f->path, O_PATH | O_CLOEXEC)};
 	struct stat st;
 	int rc = 0;

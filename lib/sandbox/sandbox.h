@@ -11,10 +11,16 @@
 
 #define TOKD_CALL_NAME 32 /* bytes of the name of a system call */
 
+enum tokd_access {
+	TOKD_READ,
+	TOKD_WRITE,	  /* and read, make and remove files */
+	TOKD_REMOVE_DIRS, /* folders in it that are empty, and nothing else */
+};
+
 /* A folder and what is below it, or a file. */
 struct tokd_folder {
 	const char *path;
-	bool writable;
+	enum tokd_access access;
 };
 
 struct tokd_sandbox {

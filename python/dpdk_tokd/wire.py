@@ -24,6 +24,7 @@ F_DONE = 1 << 4
 F_FAIL = 1 << 5
 F_DECODE = 1 << 7
 F_SKIP_SPECIAL = 1 << 8
+F_UNCOUNTED = 1 << 9
 
 
 class Reason(enum.IntEnum):
@@ -69,7 +70,7 @@ class Req(NamedTuple):
     offset: int
     text_crc: int
     ids_ack: int
-    ids_end: int
+    ids_end: int  # in DATA reply_max: bytes of the longest reply that fits; 0: not known
     cookie: int = 0
 
     def pack(self) -> bytes:
@@ -97,7 +98,7 @@ class Rep(NamedTuple):
     total: int
     ids_crc: int
     reason: int
-    text_end: int
+    text_end: int  # with BUSY retry_ms, with VERSION what the server speaks
 
 
 def parse_rep(packet: bytes) -> Rep | None:
@@ -105,7 +106,11 @@ def parse_rep(packet: bytes) -> Rep | None:
     if len(packet) < REP.size:
         return None
     rep = Rep._make(REP.unpack_from(packet))
-    if rep.magic != MAGIC or rep.version != VERSION or rep.type != REPLY:
+    if rep.magic != MAGIC or rep.type != REPLY:
+        return None
+    if rep.reason == Reason.VERSION and rep.flags & F_FAIL and len(packet) == REP.size:
+        return rep  # the same in all versions
+    if rep.version != VERSION:
         return None
     each = 1 if rep.flags & F_DECODE else 4
     if len(packet) != REP.size + each * rep.n_ids:

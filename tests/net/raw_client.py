@@ -55,7 +55,9 @@ class RawStream:
         values = ordinary | fields
         return wire.Req(*(values.get(name, 0) for name in wire.Req._fields))
 
-    def packets(self, text: bytes, cuts: list[int] | None = None) -> list[bytes]:
+    def packets(
+        self, text: bytes, cuts: list[int] | None = None, reply_max: int = 0
+    ) -> list[bytes]:
         """The packets of `text`, cut at `cuts` or as a client would."""
         if cuts is None:
             cuts = list(range(wire.PAYLOAD, len(text), wire.PAYLOAD))
@@ -65,6 +67,7 @@ class RawStream:
                 text[a:b],
                 packet=n,
                 offset=a,
+                ids_end=reply_max,
                 flags=self.flags
                 | (wire.F_FIRST if n == 0 else 0)
                 | (wire.F_LAST if n == len(starts) - 1 else 0),
@@ -106,7 +109,7 @@ class RawStream:
 
     def finish(self, packets: list[bytes], seconds: float = 10.0) -> wire.Rep:
         """Send `packets` a few at a time, and again what is lost, until the stream is done and
-        all its ids are here, or it failed. Returns the reply that said so."""
+        all its ids are here, if it wants them, or it failed. Returns the reply that said so."""
         deadline = time.monotonic() + seconds
         ack, sent = 0, 0
         final = None
@@ -127,7 +130,10 @@ class RawStream:
                 continue
             if rep.flags & (wire.F_DONE | wire.F_FAIL):
                 final = rep
-            if final is not None and (final.reason or self.contiguous() == final.total):
+            if final is None:
+                continue
+            total = final.total if self.flags & wire.F_IDS else 0
+            if final.reason or self.contiguous() == total:
                 return final
         raise AssertionError(f"not done after {seconds} s: ack {ack} of {len(packets)}, {final}")
 

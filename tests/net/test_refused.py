@@ -86,10 +86,19 @@ def test_wrong_type_is_not_answered(stream, counted, type):
     ignored(stream, stream.data(TEXT, type=type, **WHOLE))
 
 
-@pytest.mark.parametrize("version", [0, 2, 255])
-def test_wrong_version_is_refused(stream, counted, version):
+@pytest.mark.parametrize(("version", "type"), [(0, 1), (2, 1), (255, 9)])
+def test_wrong_version_is_refused_in_that_version(stream, counted, version, type):
     counted["drop_version"] = 1
-    refused(stream, stream.data(TEXT, version=version, **WHOLE), Reason.VERSION)
+    stream.send(stream.data(TEXT, version=version, type=type, **WHOLE))
+    rep = stream.reply()
+    assert rep is not None and rep.flags == wire.F_FAIL and rep.reason == Reason.VERSION
+    assert (rep.version, rep.text_end) == (version, wire.VERSION)  # theirs, and the appliance's
+    assert (rep.epoch, rep.stream_id, rep.n_ids) == (stream.epoch, stream.stream_id, 0)
+
+
+def test_a_reply_of_another_version_is_not_answered(stream, counted):
+    counted["drop_magic"] = 1
+    ignored(stream, stream.data(TEXT, version=2, type=wire.REPLY, **WHOLE))
 
 
 @pytest.mark.parametrize("length", [0, len(TEXT) - 1, len(TEXT) + 1, 1 << 31, 0xFFFFFFFF])

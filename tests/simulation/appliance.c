@@ -46,7 +46,7 @@ rx_burst(void *queue, struct rte_mbuf **m, uint16_t most)
 		p = queue_get(&a->rx);
 		memcpy(rte_pktmbuf_append(m[n], (uint16_t)p->len), p->bytes, p->len);
 		packet_drop(sim, p);
-		a->cpu_now += RX_NS;
+		a->cpu_now += sim->plan.cost.frame;
 	}
 	return n;
 }
@@ -67,7 +67,7 @@ tx_burst(void *queue, struct rte_mbuf **m, uint16_t n)
 		p->len = rte_pktmbuf_pkt_len(m[i]);
 		memcpy(p->bytes, rte_pktmbuf_mtod(m[i], const void *), p->len);
 		rte_pktmbuf_free(m[i]);
-		sim->a.cpu_now += TX_NS;
+		sim->a.cpu_now += sim->plan.cost.frame;
 		sim->now = sim->a.cpu_now;
 		network_to_clients(sim, p);
 	}
@@ -170,6 +170,7 @@ appliance_start(struct world *w)
 		.ip = a->opt.ip,
 		.udp_port = RTE_BE16(TOKD_WIRE_PORT),
 		.mac = frame_mac(SERVER_IP),
+		.mtu = RTE_ETHER_MTU,
 		.ip6 = network_six(SERVER_IP),
 		.opt = &a->opt,
 		.stop = &a->stop,

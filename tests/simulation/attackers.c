@@ -85,6 +85,7 @@ attack_frame(struct world *w)
 		req.cookie = cookie[i % HOSTS];
 		break;
 	case FORGED_TEXTS:
+	case FORGED_OVERLOAD:
 		ip += (uint32_t)(i % (1 << 20));
 		make_whole(&req, i, false);
 		break;

@@ -33,6 +33,7 @@ const char *const sim_attack_name[SIM_ATTACKS] = {[AT_REST] = "rest",
 	[MANY_HOSTS] = "many-hosts",
 	[WRONG_COOKIES] = "wrong-cookies",
 	[FORGED_TEXTS] = "forged-texts",
+	[FORGED_OVERLOAD] = "forged-overload",
 	[SNIFFER] = "sniffer"};
 
 /* A limit that is not kept. */
@@ -65,6 +66,7 @@ static const struct limit {
 	[MANY_HOSTS] = {3, 0},
 	[WRONG_COOKIES] = {3, 0},
 	[FORGED_TEXTS] = {3, 0},
+	[FORGED_OVERLOAD] = {5, 0},
 	[SNIFFER] = {3, 0},
 };
 
@@ -79,6 +81,7 @@ plan_of_attack(enum sim_attack attack)
 {
 	struct plan p = {.seed = 1,
 		.attack = attack,
+		.cost = COST,
 		.clients = 1,
 		.requests = 1000,
 		.begin = 12 * SECOND, /* by then the attack has had its effect */
@@ -110,6 +113,12 @@ plan_of_attack(enum sim_attack attack)
 		break;
 	case FORGED_TEXTS:
 		p.hostile_hz = hz(10 * MBIT, 100);
+		break;
+	case FORGED_OVERLOAD: /* twice what can be tokenized */
+		p.cost.byte = 40;
+		p.hostile_hz = 400000;
+		p.begin = SECOND;
+		p.requests = 200;
 		break;
 	case TRICKLE_STREAMS:
 		p.hostile_hz = TRICKLED / TRICKLE_S;

@@ -9,11 +9,20 @@
 #include "sim.h"
 #include "telemetry/histogram.h"
 
-#define RUN (200 * MS) /* requests come for so long */
-#define MOST 100000    /* requests */
+#define MOST 400000 /* requests */
 #define CLOSED_CLIENTS 4
-#define OF_PEAK 0.95 /* goodput at twice the capacity */
-#define TIMES 3	     /* p99 there, of that at 0.8 times the capacity */
+
+/* At twice the capacity: goodput of the peak, p99 of that at 0.8 times the capacity. */
+static const struct machine {
+	const char *name;
+	struct cost cost;
+	uint64_t run; /* ns for which requests come: an allowance fills only in some 100 ms */
+	double of_peak, times;
+} machine[] = {
+	{"text takes most of the time", COST, 200 * MS, 0.95, 3},
+	/* As texts that the cache knows: then refusals cost more, too. */
+	{"frames take most of the time", {300, 1}, 500 * MS, 0.8, 5},
+};
 
 struct outcome {
 	double offered, goodput; /* a second */
@@ -31,14 +40,15 @@ compare(const void *a, const void *b)
 
 /* Without `pause`, clients always have IN_FLIGHT requests in progress. */
 static struct outcome
-run(uint32_t clients, uint64_t pause)
+run(const struct machine *m, uint32_t clients, uint64_t pause)
 {
 	struct plan plan = plan_of_attack(OVERLOAD);
-	const uint64_t end = plan.begin + RUN;
+	const uint64_t end = plan.begin + m->run;
 	struct outcome o = {0};
 	uint64_t good = 0;
 	struct world *w;
 
+	plan.cost = m->cost;
 	plan.clients = clients;
 	plan.requests = MOST / clients;
 	plan.pause = pause != 0 ? pause : US;
@@ -56,8 +66,8 @@ run(uint32_t clients, uint64_t pause)
 		good += k->ended <= end;
 	}
 	o.not_sent = w->not_sent;
-	o.offered = (double)(o.n + o.not_sent) * 1e9 / RUN;
-	o.goodput = (double)good * 1e9 / RUN;
+	o.offered = (double)(o.n + o.not_sent) * 1e9 / (double)m->run;
+	o.goodput = (double)good * 1e9 / (double)m->run;
 	qsort(w->check.took, o.ok, sizeof(*w->check.took), compare);
 	o.p50 = o.ok > 0 ? w->check.took[o.ok / 2] : 0;
 	o.p99 = o.ok > 0 ? w->check.took[o.ok * 99 / 100] : 0;
@@ -78,29 +88,40 @@ print_row(double load, const struct outcome *o)
 	fflush(stdout);
 }
 
-uint32_t
-overload_run(void)
+static bool
+keeps_its_limits(const struct machine *m)
 {
 	static const double load[] = {0.8, 1, 2, 3};
-	const double capacity = run(CLOSED_CLIENTS, 0).goodput;
+	const double capacity = run(m, CLOSED_CLIENTS, 0).goodput;
 	struct outcome o[RTE_DIM(load)];
 	double peak = 0;
 	bool slow, lost;
 
-	printf("capacity: %.0f requests/s\n\n"
+	printf("%s: of a frame %" PRIu32 " ns, of a byte of text %" PRIu32
+	       " ns; capacity: %.0f requests/s\n\n"
 	       "| load | offered/s | ids/s | ids | refused | unanswered | not sent | p50, ms "
 	       "| p99, ms | inside p99, ms |\n|---|---|---|---|---|---|---|---|---|---|\n",
-		capacity);
+		m->name, m->cost.frame, m->cost.byte, capacity);
 	for (uint32_t i = 0; i < RTE_DIM(load); i++) {
-		o[i] = run(CLIENTS_MAX, (uint64_t)(1e9 * CLIENTS_MAX / (load[i] * capacity)));
+		o[i] = run(m, CLIENTS_MAX, (uint64_t)(1e9 * CLIENTS_MAX / (load[i] * capacity)));
 		print_row(load[i], &o[i]);
 		peak = RTE_MAX(peak, o[i].goodput);
 	}
-	lost = o[2].goodput < OF_PEAK * peak;
-	slow = o[2].p99 > TIMES * o[0].p99;
-	printf("\nat twice the capacity: goodput %.0f%% of the peak, p99 %.1f times that at 0.8\n",
+	lost = o[2].goodput < m->of_peak * peak;
+	slow = (double)o[2].p99 > m->times * (double)o[0].p99;
+	printf("\nat twice the capacity: goodput %.0f%% of the peak, p99 %.1f times that at 0.8\n\n",
 		100 * o[2].goodput / peak, (double)o[2].p99 / (double)o[0].p99);
 	if (lost || slow)
 		printf("FAILED: the limit of %s is not kept\n", lost ? "goodput" : "p99");
-	return lost || slow;
+	return !lost && !slow;
+}
+
+uint32_t
+overload_run(void)
+{
+	uint32_t failed = 0;
+
+	for (uint32_t i = 0; i < RTE_DIM(machine); i++)
+		failed += !keeps_its_limits(&machine[i]);
+	return failed;
 }

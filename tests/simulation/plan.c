@@ -22,7 +22,7 @@ struct plan
 plan_of_seed(uint64_t seed)
 {
 	uint64_t of_seed = seed, *d = &of_seed;
-	struct plan p = {.seed = seed, .attack = SIM_ATTACKS};
+	struct plan p = {.seed = seed, .attack = SIM_ATTACKS, .cost = COST};
 
 	p.clients = between(d, 1, 6);
 	p.requests = between(d, 50, 400);

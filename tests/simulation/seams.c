@@ -17,7 +17,8 @@
 #include "seams.h"
 #include "sim.h"
 
-#define FD 1000000     /* of client 0 */
+#define FD 1000000 /* of client 0 */
+#define SHRINKS_AT (SECOND / 2)
 #define LOST_FEEDS 300 /* of so many calls of the tokenizer one loses a byte (NO_FEED) */
 
 const char *const sim_rule_name[SIM_RULES] = {[NO_CRC] = "crc",
@@ -125,6 +126,48 @@ __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t len)
 	return fd >= FD ? 0 : __real_setsockopt(fd, level, name, value, len);
 }
 
+static bool
+shrinks(const struct client *c)
+{
+	return (c - sim->client) % 4 == 0;
+}
+
+/* Bytes of an IP packet that the client's path takes. */
+static uint32_t
+path_mtu(const struct client *c)
+{
+	static const uint32_t mtu[] = {1500, 1420, 1280, 576};
+
+	if (sim->plan.attack != SIM_ATTACKS)
+		return RTE_ETHER_MTU;
+	return shrinks(c) && sim->now >= SHRINKS_AT ? 1300 : mtu[(c - sim->client) % 4];
+}
+
+static bool
+fits(const struct client *c, const struct packet *p)
+{
+	return p->len <= sizeof(struct rte_ether_hdr) + path_mtu(c);
+}
+
+int __real_getsockopt(int fd, int level, int name, void *value, socklen_t *len);
+int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *len);
+int
+__wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *len)
+{
+	const struct client *c;
+	struct tokd_addr at;
+
+	if (fd < FD)
+		return __real_getsockopt(fd, level, name, value, len);
+	c = &sim->client[fd - FD];
+	at = network_six(c->ip);
+	if (level == SOL_SOCKET && name == SO_DOMAIN)
+		*(int *)value = tokd_addr_is_v4(&at) ? AF_INET : AF_INET6;
+	else
+		*(int *)value = (int)path_mtu(c);
+	return 0;
+}
+
 int __real_close(int fd);
 int __wrap_close(int fd);
 int
@@ -145,12 +188,17 @@ __wrap_sendmmsg(int fd, struct mmsghdr *message, unsigned int n, int flags)
 	}
 	for (unsigned int i = 0; i < n; i++) {
 		const struct iovec *part = message[i].msg_hdr.msg_iov;
+		struct packet *p = frame_make(sim, c->ip, c->port, part[0].iov_base,
+			(uint32_t)part[0].iov_len, part[1].iov_base, (uint32_t)part[1].iov_len);
 
+		if (!fits(c, p)) {
+			packet_drop(sim, p);
+			errno = EMSGSIZE;
+			return i > 0 ? (int)i : -1;
+		}
 		check_sent(sim, c, part[0].iov_base);
 		attack_overhears(sim, c, part[0].iov_base);
-		network_to_appliance(sim,
-			frame_make(sim, c->ip, c->port, part[0].iov_base, (uint32_t)part[0].iov_len,
-				part[1].iov_base, (uint32_t)part[1].iov_len));
+		network_to_appliance(sim, p);
 	}
 	return (int)n;
 }
@@ -169,7 +217,10 @@ __wrap_recvmmsg(
 		uint32_t len;
 		const uint8_t *payload = frame_payload(p, c->ip, c->port, &len);
 
-		if (payload != NULL) {
+		if (payload != NULL && !fits(c, p) && !shrinks(c)) {
+			check_fault(sim, "a reply in a packet of %u bytes: its path takes %u",
+				p->len, path_mtu(c));
+		} else if (payload != NULL && fits(c, p)) {
 			const struct iovec *part = message[got].msg_hdr.msg_iov;
 
 			len = RTE_MIN(len, (uint32_t)part->iov_len);
@@ -214,7 +265,7 @@ struct tok_result
 __wrap_tok_stream_feed(
 	struct tok_stream *s, const void *text, size_t n, bool last, uint32_t *ids, size_t room)
 {
-	sim->a.cpu_now += FEED_NS + n * FEED_BYTE_NS;
+	sim->a.cpu_now += FEED_NS + n * sim->plan.cost.byte;
 	if (sim->plan.broken == NO_FEED && n > 1 && world_dice(sim, LOST_FEEDS) == 0)
 		n--;
 	return __real_tok_stream_feed(s, text, n, last, ids, room);

@@ -44,11 +44,16 @@
 #define SIM_TSC_HZ SECOND /* one tick is a ns */
 
 /* What the worker's CPU takes, in ns: stands for a machine, is none. */
-#define RX_NS 150 /* a frame received */
-#define TX_NS 150 /* a frame sent */
 #define TX_CALL_NS 500
 #define FEED_NS 300 /* a call of the tokenizer */
-#define FEED_BYTE_NS 4
+struct cost {
+	uint32_t frame; /* received or sent */
+	uint32_t byte;	/* of text */
+};
+#define COST                                                                                       \
+	{                                                                                          \
+		150, 4                                                                             \
+	} /* where nothing else is said */
 
 #define FRAME_MAX 1536
 #define CLIENTS_MAX 256
@@ -87,6 +92,7 @@ enum sim_attack {
 	MANY_HOSTS,
 	WRONG_COOKIES,
 	FORGED_TEXTS,
+	FORGED_OVERLOAD,
 	SNIFFER,
 	OVERLOAD, /* no attack: more requests than can be served (overload.c) */
 	SIM_ATTACKS
@@ -142,6 +148,7 @@ struct plan {
 	uint32_t streams, rx_desc;
 	uint64_t ring_bytes, side_bytes, names_bytes;
 	uint32_t stream_ms, done_ms, reader_ms;
+	struct cost cost;
 	struct network_plan network;
 	struct fault_plan fault;
 	uint32_t readers, slow_readers; /* of the readers so many are slow or stop */

@@ -14,6 +14,7 @@
 #include <rte_eal.h>
 #include <rte_errno.h>
 
+#include "eal_files.h"
 #include "eal_start.h"
 
 #define RUNTIME_BYTES (8u << 20) /* EAL's files there, with two sizes of huge pages */
@@ -150,6 +151,7 @@ tokd_eal_start(int argc, char **argv)
 	setvbuf(stdout, buffer, _IOFBF, sizeof(buffer));
 	rte_set_application_usage_hook(show_usage);
 	rte_errno = 0;
+	tokd_eal_files_remove_at_exit();
 	taken = rte_eal_init(argc, argv);
 	if (usage_shown) {
 		__fpurge(stdout);

@@ -12,13 +12,16 @@
 #include "datapath/clock.h"
 #include "gpu_sink_control.h"
 #include "log.h"
+#include "tables/gpu_text_table.h"
 
 #define OPEN_MS 1000	  /* for the agent's answer, at start */
 #define OPEN_AGAIN_MS 200 /* later, while readers wait for the control thread */
 #define TRY_MS 1000	  /* between attempts to connect */
 #define POLL_MS 5	  /* between polls of the sinks */
 #define LOG_MS 1000	  /* between log lines about failed texts */
-#define READ_US 5	  /* between reads of the done words */
+#define READ_US 5	  /* between reads of the back area, if each shows something ... */
+#define READ_LANES_US 1	  /* ... or if ids come back, too ... */
+#define READ_MOST_US 50	  /* ... and if none does */
 #define DEAD_MS 1000	  /* without a heartbeat the agent is dead */
 
 static const char *
@@ -63,6 +66,8 @@ connect_to_agent(const struct tokd_worker *w, uint64_t instance, uint32_t timeou
 		.n_vocabs = terms->n_vocabs,
 		.vocab = checksum,
 		.n_ids = n_ids,
+		.text_vocab = w->opt->pipeline == TOKD_PIPELINE_GPU ? terms->vocab[0].checksum : 0,
+		.text_flags = terms->tok_flags,
 		.shed_below = w->sink != NULL ? tokg_sink_shed_below(w->sink->sink) : 0,
 		.node = w->node,
 	};
@@ -122,10 +127,13 @@ make_sink(struct tokd_worker *w, struct tokg_transport *t, struct tokg_error *er
 		.vocab = checksum,
 		.batch_ticks = w->tsc_hz / 1000000 * w->opt->sink_batch_us,
 		.read_ticks = w->tsc_hz / 1000000 * READ_US,
+		.read_ticks_lanes = w->tsc_hz / 1000000 * READ_LANES_US,
+		.read_ticks_most = w->tsc_hz / 1000000 * READ_MOST_US,
 		.dead_ticks = w->tsc_hz / 1000 * DEAD_MS,
 		.node = w->node,
 		.failed = tokd_sink_failed,
 		.done = tokd_sink_done,
+		.text = tokd_gpu_text_done,
 		.owner = w,
 	};
 
@@ -184,7 +192,7 @@ tokd_sink_open(struct tokd_worker *w, uint64_t instance)
 		return -EIO;
 	}
 	show(w, path);
-	return 0;
+	return w->opt->pipeline == TOKD_PIPELINE_GPU ? tokd_gpu_texts_open(w, &t->geometry) : 0;
 }
 
 void
@@ -194,6 +202,7 @@ tokd_sink_close(struct tokd_worker *w)
 
 	if (s == NULL)
 		return;
+	tokd_gpu_texts_close(w);
 	/* First: the sink owns the cursor. */
 	atomic_store(&w->ring.reader[TOKD_READER_SINK].state, TOKD_READER_FREE);
 	w->ring.n_active--;
@@ -263,11 +272,12 @@ find_agent(struct tokd_worker *w, uint64_t instance)
 		run_again(s);
 		return true;
 	}
-	if (!s->logged)
+	if (!s->logged || strcmp(s->why, err.text) != 0)
 		TOKD_LOG(control, WARNING,
 			"worker %u: GPU sink: no agent: %s; retrying every %d ms\n", w->index,
 			err.text, TRY_MS);
 	s->logged = true;
+	snprintf(s->why, sizeof(s->why), "%s", err.text);
 	if (t != NULL)
 		t->ops->close(t);
 	/* From the end of this attempt, so that other sinks get a turn. */
@@ -286,8 +296,10 @@ log_shed(const struct tokd_worker *w)
 	TOKD_LOG(control, WARNING,
 		"worker %u: GPU sink: the token ring was full: %" PRIu64
 		" records shed, texts below serial %" PRIu64
-		" that are not embedded never will be; their clients get their ids\n",
-		w->index, n - s->n_shed, tokg_sink_shed_below(s->sink));
+		" that are not embedded never will be%s\n",
+		w->index, n - s->n_shed, tokg_sink_shed_below(s->sink),
+		w->gpu_texts == NULL ? "; their clients get their ids"
+				     : "; there are no ids of those that were posted as bytes");
 	s->n_shed = n;
 	s->next_shed_log_ms = tokd_clock_ms() + LOG_MS;
 }
@@ -347,6 +359,29 @@ tokd_sinks_wait_ms(const struct tokd_app *app)
 	return app->worker[0]->sink != NULL ? POLL_MS : -1;
 }
 
+static bool
+is_idle(const struct tokd_worker *w)
+{
+	return tokg_sink_is_idle(
+		w->sink->sink, __atomic_load_n(&w->ring.hdr->head, __ATOMIC_ACQUIRE));
+}
+
+/* Texts may come back meanwhile: `ended` is read first, and what has ended has its ids there. */
+static bool
+is_busy(const struct tokd_worker *w)
+{
+	const struct tokd_gpu_texts *t = w->gpu_texts;
+	uint32_t ended;
+
+	if (t == NULL)
+		return !is_idle(w);
+	ended = atomic_load_explicit(&t->ended, memory_order_acquire);
+	if (!is_idle(w))
+		return true;
+	atomic_thread_fence(memory_order_acquire);
+	return atomic_load_explicit(&t->came_back, memory_order_relaxed) != ended;
+}
+
 uint32_t
 tokd_sinks_busy(const struct tokd_app *app)
 {
@@ -355,10 +390,7 @@ tokd_sinks_busy(const struct tokd_app *app)
 	for (uint32_t i = 0; i < app->n_workers; i++) {
 		const struct tokd_worker *w = app->worker[i];
 
-		if (w->sink != NULL &&
-			!tokg_sink_is_idle(w->sink->sink,
-				__atomic_load_n(&w->ring.hdr->head, __ATOMIC_ACQUIRE)))
-			n++;
+		n += w->sink != NULL && is_busy(w);
 	}
 	return n;
 }

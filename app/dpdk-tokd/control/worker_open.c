@@ -18,12 +18,13 @@
 #include "tables/stream_table.h"
 
 /*
- * A turn of the loop spends this long on new text, and as long on text that waits, each time plus
- * one piece.
+ * A turn of the loop spends this long on new text, as long on text that waits, and as long on texts
+ * that the GPU gave back, each time plus one piece. If sources share, all three together take an
+ * eighth of it (drr.h).
  */
 #define FEED_US 250
 /* A new text waits for no longer, or its source is told to come again. */
-#define DELAY_US 200
+#define DELAY_US 100
 
 /* An mbuf must hold a whole reply and its headers. */
 #define REPLY_ROOM (RTE_PKTMBUF_HEADROOM + sizeof(struct tokd_rep) + TOKD_WIRE_PAYLOAD)

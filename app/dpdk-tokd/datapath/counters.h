@@ -67,6 +67,12 @@
 	X(SINK_RECONNECTS, "sink_reconnects", "GPU sink: reconnections")                           \
 	X(SINK_SHED, "sink_shed",                                                                  \
 		"GPU sink: token ring records passed over, with --sink-full=shed")                 \
+	X(SINK_TEXTS, "sink_texts", "GPU sink: texts posted as bytes, with --pipeline gpu")        \
+	X(SINK_TEXT_BYTES, "sink_text_bytes", "GPU sink: bytes of these texts")                    \
+	X(SINK_TEXTS_CPU, "sink_texts_cpu",                                                        \
+		"GPU sink: of these, texts that the GPU gave back to be tokenized here")           \
+	X(PIPELINE_HERE, "pipeline_here",                                                          \
+		"texts tokenized here, with --pipeline gpu: too long, too many, or no agent")      \
 	X(CYCLES_BUSY, "cycles_busy", "TSC cycles of turns that did work")                         \
 	X(CYCLES_BACKPRESSURED, "cycles_backpressured",                                            \
 		"TSC cycles of turns in which the ring was full")                                  \
@@ -101,7 +107,7 @@
 	X(DROP_TEXT, "drop_text", "refused: plain text the tokenizer rejects")                     \
 	X(DROP_SHUTDOWN, "drop_shutdown", "refused: new text while shutting down")                 \
 	X(DROP_VALIDATE, "drop_validate",                                                          \
-		"refused: half of the streams are open, and the client is not validated")          \
+		"refused: streams or time are scarce, and the client is not validated")            \
 	X(DROP_TABLE_FULL, "drop_table_full", "refused: stream table full")                        \
 	X(DROP_MAC, "drop_mac", "refused: stream of another MAC address")                          \
 	X(DROP_OPENS, "drop_opens",                                                                \

@@ -8,11 +8,13 @@
 #define OWN 4			      /* times that a source's own packets count as delay */
 #define OFFERED 2		      /* times what can be served, that refused texts offer again */
 #define TICKS_MAX (UINT64_C(1) << 40) /* sums of quanta do not overflow */
+#define ONE 256u		      /* of `times` */
+#define TIMES_MAX 8u		      /* a pause of the machine says nothing of frames */
 
 void
 tokd_drr_init(struct tokd_drr *d)
 {
-	*d = (struct tokd_drr){.period = 1};
+	*d = (struct tokd_drr){.period = 1, .took = 1, .times = ONE};
 	TAILQ_INIT(&d->light);
 	TAILQ_INIT(&d->heavy);
 }
@@ -30,12 +32,33 @@ share(struct tokd_drr *d, uint32_t n, uint64_t feed_ticks)
 	d->share = (UINT64_C(1) << 31) / n;
 }
 
+/*
+ * `busy`: ticks in which the worker was not idle. Measured each time that the tokenizer has taken
+ * more than an allowance.
+ */
+static void
+measure(struct tokd_drr *d, uint64_t busy)
+{
+	const uint64_t took = d->took - d->took_before;
+	uint64_t times;
+
+	if (likely(took <= d->allowance))
+		return;
+	if (likely(d->busy_before != 0)) {
+		times = (busy - d->busy_before) * ONE / took;
+		d->times = tokd_drr_average(d->times, RTE_MIN(times, TIMES_MAX * ONE));
+	}
+	d->took_before = d->took;
+	d->busy_before = busy;
+}
+
 void
-tokd_drr_turn(struct tokd_drr *d, uint64_t feed_ticks, uint64_t now, uint64_t period)
+tokd_drr_turn(struct tokd_drr *d, uint64_t feed_ticks, uint64_t now, uint64_t idle, uint64_t period)
 {
 	uint32_t n;
 
 	d->now = now;
+	d->given = d->took + idle;
 	if (unlikely(now - d->t_period >= period)) {
 		d->t_period = now;
 		d->period++;
@@ -47,6 +70,7 @@ tokd_drr_turn(struct tokd_drr *d, uint64_t feed_ticks, uint64_t now, uint64_t pe
 	feed_ticks = RTE_MIN(feed_ticks, TICKS_MAX);
 	if (unlikely(n != d->n_sources || feed_ticks != d->allowance))
 		share(d, n, feed_ticks);
+	measure(d, now - idle);
 	if (d->n == 0)
 		d->ahead = 0;
 }
@@ -60,9 +84,9 @@ list_of(struct tokd_drr *d, const struct tokd_flow *f)
 static void
 become(struct tokd_drr *d, struct tokd_flow *f, enum tokd_flow_state state)
 {
-	d->held[f->state] -= f->held;
+	d->waiting[f->state] -= f->waiting;
 	f->state = (uint8_t)state;
-	d->held[f->state] += f->held;
+	d->waiting[f->state] += f->waiting;
 }
 
 void
@@ -119,18 +143,26 @@ tokd_drr_next(struct tokd_drr *d)
 	return f;
 }
 
-/* Own packets count more: so sources that are refused alike have about as many texts in there. */
+/*
+ * Packets that are fed before one more of the flow. Own ones count more: so sources that are
+ * refused alike have about as many texts in there. A rested flow is fed before the others, but
+ * makes accepted ones wait: it is refused last, when twice as much waits of light flows.
+ */
+static uint64_t
+before(const struct tokd_drr *d, const struct tokd_flow *f)
+{
+	const uint64_t light = d->waiting[TOKD_FLOW_LIGHT], heavy = d->waiting[TOKD_FLOW_HEAVY];
+
+	if (f->heavy)
+		return light + heavy + OWN * f->waiting;
+	return tokd_drr_is_rested(d, f) ? light / 2 : light + RTE_MIN(light, heavy);
+}
+
 uint64_t
 tokd_drr_delay(const struct tokd_drr *d, struct tokd_flow *f)
 {
-	const uint64_t light = d->held[TOKD_FLOW_LIGHT], heavy = d->held[TOKD_FLOW_HEAVY];
-
 	tokd_drr_refresh(d, f);
-	if (tokd_drr_is_rested(d, f))
-		return 0;
-	if (f->heavy)
-		return (light + heavy + OWN * f->held) * d->ticks;
-	return (light + RTE_MIN(light, heavy)) * d->ticks;
+	return before(d, f) * d->ticks * d->times / ONE;
 }
 
 uint64_t
@@ -139,6 +171,7 @@ tokd_drr_retry(struct tokd_drr *d, struct tokd_flow *f, uint64_t most)
 	const uint64_t begin = RTE_MAX(d->now + tokd_drr_delay(d, f), f->t_retry);
 
 	tokd_drr_at_work(d, f);
-	f->t_retry = RTE_MIN(begin + f->ticks * d->n_sources / OFFERED, d->now + most);
+	f->t_retry =
+		RTE_MIN(begin + f->ticks * d->times / ONE * d->n_sources / OFFERED, d->now + most);
 	return RTE_MIN(begin - d->now, most);
 }

@@ -7,9 +7,11 @@
  * source's streams wait in a queue of their own, a flow. Flows are served by deficit round robin
  * (Shreedhar and Varghese, SIGCOMM 1995), those of light sources before those of heavy ones.
  *
- * A source is light that takes less than half of a fair share. It has an allowance of ticks, which
- * fills with half of what each would get if all sources at work shared alike (a token bucket). It
- * is heavy once that is used up, until it is full again. A new source has a quantum.
+ * A source is light that takes less than half of a fair share of what the tokenizer gives or could
+ * give: of the ticks that it works and of those in which the worker is idle, not of those that
+ * frames take. It has an allowance of ticks, which fills with half of what each would get if all
+ * sources at work shared alike (a token bucket). It is heavy once that is used up, until it is full
+ * again. A new source has a quantum.
  */
 #pragma once
 
@@ -34,11 +36,12 @@ enum tokd_flow_state {
 
 /* What a source may take, and what of it waits. Zeroed: idle, new. */
 struct tokd_flow {
-	uint64_t saved;	  /* ticks left of its allowance, at `t_saved` */
-	uint64_t t_saved; /* TSC; 0: new */
-	uint32_t period;  /* when it was last at work */
-	uint32_t held;	  /* mbufs of its streams */
-	uint8_t state;	  /* enum tokd_flow_state */
+	uint64_t saved;	   /* ticks left of its allowance, at `at_saved` */
+	uint64_t at_saved; /* of `given`; 0: new */
+	uint32_t period;   /* when it was last at work */
+	uint32_t held;	   /* mbufs of its streams */
+	uint32_t waiting;  /* packets of its streams that wait only for the tokenizer */
+	uint8_t state;	   /* enum tokd_flow_state */
 	bool heavy;
 	int64_t credit;	  /* ticks left of its quantum, while it waits; negative: it took more */
 	uint64_t ticks;	  /* that a text of its queue took, averaged */
@@ -51,6 +54,8 @@ TAILQ_HEAD(tokd_flow_list, tokd_flow);
 /* Of a worker. */
 struct tokd_drr {
 	uint64_t now;	 /* TSC of the turn */
+	uint64_t took;	 /* ticks of the tokenizer, ever */
+	uint64_t given;	 /* that it gave or could give, by the begin of the turn */
 	uint64_t slice;	 /* ticks between two polls of the RX queue */
 	int64_t quantum; /* ticks of a flow in a round */
 	/* Sources at work in the last period, in this one; those that share: the larger number. */
@@ -59,20 +64,25 @@ struct tokd_drr {
 	uint64_t t_period;
 	bool shared; /* several sources are at work */
 	uint64_t allowance;
-	uint64_t fill;	/* ticks in which an allowance fills */
+	uint64_t fill;	/* of `given`, in which an allowance fills */
 	uint64_t share; /* that it gets of them, in 2^-32 */
 	uint32_t n;	/* flows that wait */
-	uint32_t held[TOKD_FLOW_STATES];
+	uint32_t waiting[TOKD_FLOW_STATES];
 	struct tokd_flow_list light, heavy;
 	struct tokd_flow *served; /* its queue is being fed; NULL */
 	int64_t ahead;	/* ticks that light flows took while others waited, less the heavy ones' */
-	uint64_t ticks; /* that a held packet took, averaged */
+	uint64_t ticks; /* of the tokenizer that a held packet took, averaged */
+	/* Ticks of a busy worker for one of the tokenizer, in 2^-8. Frames take the rest. */
+	uint64_t times;
+	uint64_t busy_before, took_before; /* when that was measured */
 };
 
 void tokd_drr_init(struct tokd_drr *d);
 
-/* A turn begins. `feed_ticks`: of a turn for a source that is alone. */
-void tokd_drr_turn(struct tokd_drr *d, uint64_t feed_ticks, uint64_t now, uint64_t period);
+/* A turn begins. `feed_ticks`: of a turn for a source that is alone; `idle`: of the worker, ever.
+ */
+void tokd_drr_turn(
+	struct tokd_drr *d, uint64_t feed_ticks, uint64_t now, uint64_t idle, uint64_t period);
 
 /* A stream of the flow begins to wait. */
 void tokd_drr_wait(struct tokd_drr *d, struct tokd_flow *f);
@@ -98,12 +108,12 @@ tokd_drr_waits(const struct tokd_drr *d)
 	return d->n > 0;
 }
 
-/* mbufs of the flow's streams are held, or no longer. */
+/* Adds to the packets of the flow's streams that wait; `packets` may be negative. */
 static inline void
-tokd_drr_hold(struct tokd_drr *d, struct tokd_flow *f, int mbufs)
+tokd_drr_count(struct tokd_drr *d, struct tokd_flow *f, int packets)
 {
-	f->held += (uint32_t)mbufs;
-	d->held[f->state] += (uint32_t)mbufs;
+	f->waiting += (uint32_t)packets;
+	d->waiting[f->state] += (uint32_t)packets;
 }
 
 static inline void
@@ -119,18 +129,18 @@ tokd_drr_at_work(struct tokd_drr *d, struct tokd_flow *f)
 static inline void
 tokd_drr_refresh(const struct tokd_drr *d, struct tokd_flow *f)
 {
-	const uint64_t ticks = d->now - f->t_saved;
+	const uint64_t ticks = d->given - f->at_saved;
 
 	if (ticks == 0)
 		return;
-	if (unlikely(f->t_saved == 0))
+	if (unlikely(f->at_saved == 0))
 		f->saved = (uint64_t)d->quantum;
 	else if (ticks >= d->fill)
 		f->saved = d->allowance;
 	else
 		f->saved = RTE_MIN(f->saved + (ticks * d->share >> 32), d->allowance);
 	f->heavy &= f->saved < d->allowance;
-	f->t_saved = d->now;
+	f->at_saved = d->given;
 }
 
 /* It has hardly taken anything lately: it is fed before all others. */
@@ -166,6 +176,7 @@ static inline void
 tokd_drr_charge(struct tokd_drr *d, struct tokd_flow *f, uint64_t ticks)
 {
 	tokd_drr_at_work(d, f);
+	d->took += ticks;
 	if (likely(!d->shared))
 		return;
 	tokd_drr_refresh(d, f);

@@ -25,7 +25,7 @@
 /* X(symbol, "name", "help") */
 #define TOKD_STAGES(X)                                                                             \
 	X(WIRE_TO_RING, "wire_to_ring",                                                            \
-		"each record of ids: its packet taken from the queue, to published")               \
+		"each record of ids or bytes: its packet taken from the queue, to published")      \
 	X(TEXT_TO_FIRST_ID, "text_to_first_id",                                                    \
 		"each text: first packet taken from the queue, to first id published")             \
 	X(TEXT_TO_LAST_ID, "text_to_last_id",                                                      \

@@ -51,7 +51,7 @@ tokd_rec_bytes(uint64_t count)
 static inline uint64_t
 tokd_rec_words(enum tokd_rec_kind kind, uint64_t count)
 {
-	return unlikely(kind == TOKD_REC_TEXT) ? (count + 3) / 4 : count;
+	return unlikely(kind != TOKD_REC_TOKENS) ? (count + 3) / 4 : count;
 }
 
 /* Bytes of `n` keys: of the part of a record behind tokd_rec_bytes(). */

@@ -29,12 +29,13 @@
 #define TOKD_TX_MAX 128 /* packets in a TX batch */
 #define TOKD_GATHER_MAX (3 * TOKD_WIRE_PAYLOAD)
 
-struct tokd_allow;   /* net_allow.h */
-struct tokd_frags;   /* net_frag.h */
-struct tokd_sink;    /* gpu_sink.h */
-struct tokd_sources; /* source.h */
-struct tokd_stream;  /* stream.h */
-struct tokd_streams; /* stream.h */
+struct tokd_allow;     /* net_allow.h */
+struct tokd_frags;     /* net_frag.h */
+struct tokd_gpu_texts; /* gpu_text.h */
+struct tokd_sink;      /* gpu_sink.h */
+struct tokd_sources;   /* source.h */
+struct tokd_stream;    /* stream.h */
+struct tokd_streams;   /* stream.h */
 
 /* Run; refuse new streams and finish open ones; leave the loop now. */
 enum tokd_stop { TOKD_RUN = 0, TOKD_DRAIN, TOKD_STOP };
@@ -58,6 +59,7 @@ struct tokd_worker {
 	struct tokd_side side;
 	struct tokd_zero_copy zc;
 	struct tokd_sink *sink;		     /* NULL: none */
+	struct tokd_gpu_texts *gpu_texts;    /* NULL: without --pipeline gpu */
 	struct tokd_terms *terms;	     /* of the texts that begin now */
 	uint32_t ip;			     /* network byte order; 0: no IPv4 */
 	struct tokd_addr ip6;		     /* ::, no IPv6 */
@@ -67,6 +69,7 @@ struct tokd_worker {
 	struct tokd_frags *frags;	     /* NULL: fragments are dropped */
 	uint16_t udp_port, text_port;	     /* network byte order; text_port 0: none */
 	struct rte_ether_addr mac;
+	uint16_t mtu;	       /* of the port: bytes of an IP packet */
 	bool kernel_answers;   /* the kernel has the addresses and answers ARP, ND and ping */
 	bool rx_cksum_trust;   /* --rx-checksum=trust: UDP checksums are not verified */
 	bool rx_cksum_offload; /* mbuf flags have the results of IPv4 and UDP checksums */
@@ -97,9 +100,12 @@ struct tokd_worker {
 	/* across bursts */
 	struct tokd_drr drr;	   /* whose text is fed next */
 	uint32_t n_held, held_max; /* mbufs of early packets, of all streams; limit */
-	uint64_t refused[256];	   /* names of texts, by hash: packets behind packet 0 begin none */
-	uint32_t turns;		   /* since housekeeping */
-	uint32_t turn_kind;	   /* counter for the cycles of this turn */
+	struct tokd_refused {
+		uint64_t name, until; /* TSC */
+	} refused[256];		      /* by name: refused.h */
+	uint64_t refused_until;	      /* the latest of these */
+	uint32_t turns;		      /* since housekeeping */
+	uint32_t turn_kind;	      /* counter for the cycles of this turn */
 	uint64_t t_housekeeping;
 	uint64_t t_wipe;		 /* of the last tokd_wipe() */
 	uint8_t gather[TOKD_GATHER_MAX]; /* text of several packets, fed at once */

@@ -8,14 +8,8 @@
 #include <string.h>
 
 #include <rte_ether.h>
-#include <rte_ip.h>
-#include <rte_udp.h>
 
-#include <tokd/wire.h>
-
-#define MTU_LEAST                                                                                  \
-	(sizeof(struct rte_ipv6_hdr) + sizeof(struct rte_udp_hdr) + sizeof(struct tokd_rep) +      \
-		TOKD_WIRE_PAYLOAD)
+#include "options.h"
 
 bool
 tokd_check_ip(const struct opt_def *d, const char *text, void *field, struct opt_error *err)
@@ -84,8 +78,8 @@ tokd_check_mtu(const struct opt_def *d, const char *text, void *field, struct op
 {
 	const uint32_t v = *(const uint32_t *)field;
 
-	return v == 0 || v >= MTU_LEAST ||
-	       opt_wrong(err, "the longest reply does not fit; give %zu or more, or 0", MTU_LEAST);
+	return v == 0 || v >= TOKD_MTU_LEAST ||
+	       opt_wrong(err, "replies need %u or more; 0: the driver's", TOKD_MTU_LEAST);
 }
 
 gid_t

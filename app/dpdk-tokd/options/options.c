@@ -145,6 +145,38 @@ check_block_keys(const struct tokd_options *opt, struct opt_error *e)
 	return check_block_ring(opt, e);
 }
 
+/* The GPU supports neither of the first two, and ids that are only there have no block keys. */
+static const char *
+not_in_gpu(const struct tokd_options *opt)
+{
+	if (opt->strict_utf8)
+		return "--strict-utf8";
+	if (opt->added_tokens)
+		return "--added-tokens";
+	return opt->block_keys != 0 ? "--block-keys" : NULL;
+}
+
+static bool
+check_pipeline(const struct tokd_options *opt, struct opt_error *e)
+{
+	const char *other = not_in_gpu(opt);
+
+#ifndef RTE_ARCH_ARM64
+	if (opt->pipeline == TOKD_PIPELINE_DPU)
+		return opt_wrong(e,
+			"--pipeline dpu: this machine has no ARM cores, so it is no DPU; give cpu, "
+			"which is the same code");
+#endif
+	if (opt->pipeline != TOKD_PIPELINE_GPU)
+		return true;
+	if (opt->sink == NULL)
+		return opt_wrong(e,
+			"--pipeline gpu: needs --sink: tokd-gpu tokenizes the texts; give --sink "
+			"gpu, and tokd-gpu --text-vocab");
+	return other == NULL ||
+	       opt_wrong(e, "--pipeline gpu: not with %s; leave out one of them", other);
+}
+
 bool
 tokd_options_check(struct tokd_options *opt, struct opt_error *e)
 {
@@ -154,7 +186,7 @@ tokd_options_check(struct tokd_options *opt, struct opt_error *e)
 		return opt_wrong(
 			e, "--text-port %u: the same as --udp-port; give another", opt->text_port);
 	return check_side_store(opt, e) && check_block_keys(opt, e) && make_sink_target(opt, e) &&
-	       check_mbufs(opt, e);
+	       check_pipeline(opt, e) && check_mbufs(opt, e);
 }
 
 enum tokd_options_result

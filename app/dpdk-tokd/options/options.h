@@ -21,6 +21,7 @@
 /* Limits that other files rely on. */
 #define TOKD_VOCABS_MAX 8    /* vocabularies of --vocab */
 #define TOKD_SIDE_BLOCK 512u /* bytes; the smallest --side-store except 0 */
+#define TOKD_MTU_LEAST 576u  /* of the port: every host takes as much (RFC 791 3.2) */
 
 /*
  * Clients of the plain-text port use ports from this one on, the port itself is below: an answer is
@@ -28,7 +29,8 @@
  */
 #define TOKD_CLIENT_PORTS 10000
 
-/* --sink-full, --rx-checksum and --log-format, in the order of their words. */
+/* --pipeline, --sink-full, --rx-checksum and --log-format, in the order of their words. */
+enum tokd_pipeline { TOKD_PIPELINE_DPU, TOKD_PIPELINE_CPU, TOKD_PIPELINE_GPU };
 enum tokd_sink_full { TOKD_SINK_WAIT, TOKD_SINK_SHED };
 enum tokd_rx_checksum { TOKD_RX_VERIFY, TOKD_RX_TRUST };
 enum tokd_log_format { TOKD_LOG_TEXT, TOKD_LOG_JSON };
@@ -64,6 +66,7 @@ struct tokd_options {
 	uint32_t block_size;	    /* --block-size: ids of a block */
 	const char *block_seed;	    /* --block-seed: NULL: the scheme's */
 	const char *block_model;    /* --block-model: names, separated by commas; NULL: no name */
+	uint32_t pipeline;	    /* --pipeline: enum tokd_pipeline */
 	const char *sink;	    /* --sink: gpu[=TARGET]; NULL: none */
 	uint32_t sink_batch_us;	    /* --sink-batch */
 	uint32_t sink_full;	    /* --sink-full: enum tokd_sink_full */

@@ -9,6 +9,12 @@
 
 #define SOCKET_PATH_MAX (sizeof(((struct sockaddr_un *)0)->sun_path) - 1)
 
+#ifdef RTE_ARCH_ARM64
+#define TOKD_PIPELINE_HERE "dpu"
+#else
+#define TOKD_PIPELINE_HERE "cpu"
+#endif
+
 #define FIELD(f) OPT_FIELD(struct tokd_options, f)
 static const struct opt_def defs[] = {
 	{"config", "FILE", OPT_TEXT, FIELD(config), 0, 0, NULL,
@@ -96,10 +102,13 @@ static const struct opt_def defs[] = {
 	{"block-model", "NAME[,...]", OPT_TEXT, FIELD(block_model), 0, 0, NULL,
 		"the model of each --vocab as llm-d's router knows it; not part of vLLM's keys",
 		.flags = OPT_RELOADS},
+	{"pipeline", "dpu|cpu|gpu", OPT_CHOICE, FIELD(pipeline), 0, 0, TOKD_PIPELINE_HERE,
+		"where texts become ids; dpu, cpu: here, on the ARM cores of a DPU or on a host; "
+		"gpu: in the GPU of --sink, if their clients want no ids",
+		.section = "GPU"},
 	{"sink", "gpu[=TARGET]", OPT_TEXT, FIELD(sink), 0, 0, NULL,
 		"send ids to tokd-gpu, which embeds them; TARGET: shm[:PATH] (default), "
-		"cuda[:PATH] or verbs:HOST[:PORT]",
-		.section = "GPU"},
+		"cuda[:PATH] or verbs:HOST[:PORT]"},
 	{"sink-batch", "US", OPT_COUNT, FIELD(sink_batch_us), 0, 100000, "20",
 		"microseconds that a short record waits to be sent together with others; 0: none"},
 	{"sink-full", "wait|shed", OPT_CHOICE, FIELD(sink_full), 0, 0, "wait",
@@ -125,8 +134,8 @@ static const struct opt_def defs[] = {
 		"supports "
 		"several mbufs per frame, else they are lost"},
 	{"mtu", "BYTES", OPT_SIZE, FIELD(mtu), 0, 16 * OPT_K, "0",
-		"longest IP packet to receive; also sets the MTU of a kernel interface; 0: "
-		"unchanged",
+		"longest IP packet to receive, and to send; also sets the MTU of a kernel "
+		"interface; 0: unchanged",
 		.check = tokd_check_mtu},
 	{"rx-checksum", "verify|trust", OPT_CHOICE, FIELD(rx_checksum), 0, 0, "verify",
 		"UDP checksums of received packets; trust: not verified, for a veth, tap or bridge "

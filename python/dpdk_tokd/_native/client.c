@@ -170,8 +170,8 @@ client_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 	const char *host;
 	int port, why;
 
-	if (!PyArg_ParseTuple(args, "siIII", &host, &port, &options.vocab, &options.timeout_ms,
-		    &options.requests))
+	if (!PyArg_ParseTuple(args, "siIIII", &host, &port, &options.vocab, &options.timeout_ms,
+		    &options.requests, &options.mtu))
 		return NULL;
 	if (port < 1 || port > UINT16_MAX)
 		return PyErr_Format(PyExc_ValueError, "port=%d: give 1 to 65535", port);
@@ -444,7 +444,7 @@ static PyGetSetDef client_getset[] = {
 };
 
 static PyType_Slot client_slots[] = {
-	{Py_tp_doc, "Client(hosts, port, vocab, timeout_ms, requests): tokd_client_open()."},
+	{Py_tp_doc, "Client(hosts, port, vocab, timeout_ms, requests, mtu): tokd_client_open()."},
 	{Py_tp_new, client_new},
 	{Py_tp_dealloc, client_dealloc},
 	{Py_tp_methods, client_methods},

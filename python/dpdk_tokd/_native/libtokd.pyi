@@ -35,7 +35,7 @@ class Request:
 @final
 class Client:
     def __new__(
-        cls, hosts: str, port: int, vocab: int, timeout_ms: int, requests: int, /
+        cls, hosts: str, port: int, vocab: int, timeout_ms: int, requests: int, mtu: int, /
     ) -> Client: ...
     @property
     def pending(self) -> int: ...

@@ -38,6 +38,7 @@ class AsyncClient:
         vocab: int = 0,
         timeout: float = 5.0,
         in_flight: int = IN_FLIGHT,
+        mtu: int = 0,
     ) -> None:
         """As `Client`. The first text, or `async with`, opens the socket and may raise OSError.
 
@@ -45,7 +46,7 @@ class AsyncClient:
         """
         if not 1 <= in_flight <= REQUESTS_MAX:
             raise ValueError(f"in_flight={in_flight}: give 1 to {REQUESTS_MAX}")
-        self._arguments = (host, port, vocab, timeout, in_flight)
+        self._arguments = (host, port, vocab, timeout, in_flight, mtu)
         self._slots = asyncio.Semaphore(in_flight)
         self._opening = asyncio.Lock()
         self._loop: asyncio.AbstractEventLoop

@@ -34,6 +34,7 @@ class Client(Closing):
         vocab: int = 0,
         timeout: float = 5.0,
         stream: bool = False,
+        mtu: int = 0,
     ) -> None:
         """Connect to the appliance at `host`, a name or an IPv4 or IPv6 address.
 
@@ -43,10 +44,11 @@ class Client(Closing):
         timeout: seconds without any progress, at most a day, after which a text fails with
         TimeoutError.
         stream: get each id as soon as it is certain, also in `tokenize`.
+        mtu: of the path, bytes of an IP packet, where it is smaller than the system knows.
         OSError: the name or address cannot be used; ValueError: an argument out of range.
         """
         self._flags = native.STREAM if stream else 0
-        self._client = opened(host, port, vocab, timeout, REQUESTS)
+        self._client = opened(host, port, vocab, timeout, REQUESTS, mtu)
         self.stream_id = 0
 
     @property

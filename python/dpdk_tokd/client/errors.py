@@ -24,12 +24,16 @@ class TokdError(RuntimeError):
         self.reason = reason
 
 
-def opened(host: str, port: int, vocab: int, timeout: float, requests: int) -> native.Client:
+def opened(
+    host: str, port: int, vocab: int, timeout: float, requests: int, mtu: int
+) -> native.Client:
     """The library's client. Raises ValueError for an argument out of range, otherwise OSError."""
     if not 0 < timeout <= TIMEOUT_MAX_S:
         raise ValueError(f"timeout={timeout}: give seconds above 0, at most {TIMEOUT_MAX_S}")
+    if mtu < 0:
+        raise ValueError(f"mtu={mtu}: give bytes, or 0")
     try:
-        return native.Client(host, port, vocab, math.ceil(timeout * 1e3), requests)
+        return native.Client(host, port, vocab, math.ceil(timeout * 1e3), requests, mtu)
     except OSError as e:
         if e.errno is not None and e.errno < 0:
             raise socket.gaierror(e.errno, e.strerror) from None

@@ -14,7 +14,8 @@ def parser(name: str, description: str, more: str = "") -> argparse.ArgumentPars
     made = argparse.ArgumentParser(
         prog=name,
         description=description,
-        epilog=f"Run it as the user of dpdk-tokd, or as root.{more}",
+        epilog="Run it as the user of dpdk-tokd, with the same XDG_RUNTIME_DIR; root sees another "
+        f"user's with that folder in RUNTIME_DIRECTORY.{more}",
     )
     made.add_argument(
         "--file-prefix",

@@ -199,7 +199,8 @@ class Telemetry(Closing):
             there = ", ".join(file_prefixes(self._folder)) or "none"
             raise TelemetryError(
                 f"{self.path}: no such socket: is dpdk-tokd running, and under this "
-                f"--file-prefix? prefixes in {self._folder}: {there}"
+                f"--file-prefix? prefixes in {self._folder}: {there}; for that of another user "
+                "set RUNTIME_DIRECTORY to its XDG_RUNTIME_DIR"
             ) from None
         except ConnectionRefusedError:
             raise TelemetryError(

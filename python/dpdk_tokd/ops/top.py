@@ -323,6 +323,7 @@ def _once(file_prefix: str, interval: float) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` is no error
     print("\n".join(map(paint, lines) if _has_colour() else lines))
     return 0
 

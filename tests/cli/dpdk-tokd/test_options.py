@@ -5,6 +5,7 @@ does not: no privileges, no huge pages."""
 from __future__ import annotations
 
 import os
+import platform
 import re
 import subprocess
 from pathlib import Path
@@ -87,8 +88,8 @@ def test_eal_answers_h_with_its_own_options(binary: Path) -> None:
         (["--", "--ip", "10.0.0.1", "--ring-size", "3M"], "give 2M or 4M"),
         (["--", "--ip", "10.0.0.1", "--udp-port", "70000"], "give 1 to 65535"),
         (
-            ["--", "--ip", "10.0.0.1", "--mtu", "1487"],
-            "reply does not fit; give 1488 or more, or 0",
+            ["--", "--ip", "10.0.0.1", "--mtu", "575"],
+            "replies need 576 or more; 0: the driver's",
         ),
         (["--", "--ip", "10.0.0.1", "--no-such"], "--no-such: no such option"),
         (["--", "--ip", "10.0.0.1", "--ringsize", "1M"], "did you mean --ring-size?"),
@@ -107,6 +108,11 @@ def test_eal_answers_h_with_its_own_options(binary: Path) -> None:
             "too small for --block-keys with --block-size 16; give ",
         ),
         (["--", "--check-config", "--ip", "10.0.0.1", "--vocab", "/no.json"], "/no.json"),
+        (["--", "--pipeline", "nic"], "--pipeline nic: give dpu, cpu or gpu"),
+        (["--", "--pipeline", "gpu"], "--pipeline gpu: needs --sink"),
+        (["--", "--pipeline", "gpu", "--sink", "gpu", "--strict-utf8"], "not with --strict-utf8"),
+        (["--", "--pipeline", "gpu", "--sink", "gpu", "--added-tokens"], "not with --added-tokens"),
+        (["--", "--pipeline", "gpu", "--sink", "gpu", "--block-keys", "llm-d"], "--block-keys"),
     ],
 )
 def test_a_bad_option_is_one_line_and_exit_code_2(binary: Path, args: list[str], says: str) -> None:
@@ -115,6 +121,15 @@ def test_a_bad_option_is_one_line_and_exit_code_2(binary: Path, args: list[str],
     assert done.stdout == ""
     assert says in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_the_pipeline_is_that_of_the_machine(binary: Path, gpt2_file: Path) -> None:
+    arm = platform.machine() == "aarch64"
+    check = ["--", "--ip", "10.0.0.1", "--vocab", str(gpt2_file), "--check-config"]
+    assert f"\npipeline = {'dpu' if arm else 'cpu'}\n" in run(binary, *check).stdout
+    assert run(binary, *check, "--pipeline", "cpu").returncode == 0
+    dpu = run(binary, *check, "--pipeline", "dpu")
+    assert (dpu.returncode, "no ARM cores" in dpu.stderr) == ((0, False) if arm else (2, True))
 
 
 def test_help_has_the_exit_codes(binary: Path) -> None:

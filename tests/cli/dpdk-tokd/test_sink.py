@@ -20,6 +20,17 @@ def test_a_sink_without_an_agent_is_an_error_at_start(start, gpt2_file, tmp_path
     assert appliance.wait(30) != 0
 
 
+def test_an_agent_that_does_not_tokenize_is_an_error_at_start(
+    agent, start, gpt2_file, tmp_path: Path
+) -> None:
+    agent()
+    appliance = start(
+        *("--vocab", str(gpt2_file), "--sink", f"gpu=shm:{tmp_path}/gpu", "--pipeline", "gpu")
+    )
+    appliance.wait_for("it tokenizes no text, vocabulary 0x")
+    assert appliance.wait(30) != 0
+
+
 @pytest.fixture
 def agent(binary: Path, tmp_path: Path) -> Iterator[Callable[[], subprocess.Popen]]:
     """Start a tokd-gpu of huge outputs that nobody holds."""

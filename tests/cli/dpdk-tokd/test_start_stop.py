@@ -14,6 +14,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from appliance import Appliance, run_time_folder
 
 ATTACH = struct.pack("<4I", 0x54544144, 1, 1, 0)
 
@@ -117,6 +118,53 @@ def test_two_that_start_together_do_not_take_each_others_socket(
     os.close(folder)
     third.wait_for("ready:")
     assert third.stop() == 0
+
+
+def eal_files(appliance: Appliance) -> list[str]:
+    """Of its --file-prefix."""
+    return sorted(path.name for path in run_time_folder(appliance.prefix).glob("*"))
+
+
+@pytest.mark.parametrize("sandbox", ["yes", "no"])
+def test_no_file_of_eal_is_left_at_the_end(start, gpt2_file: Path, sandbox: str) -> None:
+    appliance = start("--vocab", str(gpt2_file), f"--sandbox={sandbox}")
+    appliance.wait_for("ready:")
+    assert {"config", "fbarray_memzone"} <= set(eal_files(appliance))
+    assert appliance.stop() == 0
+    assert not run_time_folder(appliance.prefix).exists()
+
+
+def test_files_of_a_killed_one_go_with_the_next(start, gpt2_file: Path) -> None:
+    first = start("--vocab", str(gpt2_file))
+    first.wait_for("ready:")
+    assert first.stop(signal.SIGKILL) == -signal.SIGKILL
+    assert "config" in eal_files(first)
+    second = start("--vocab", str(gpt2_file), prefix=first.prefix)
+    second.wait_for("ready:")
+    assert second.stop() == 0
+    assert not run_time_folder(first.prefix).exists()
+
+
+def test_one_that_fails_leaves_the_files_of_the_one_that_runs(start, gpt2_file: Path) -> None:
+    first = start("--vocab", str(gpt2_file))
+    first.wait_for("ready:")
+    before = eal_files(first)
+    second = start("--vocab", str(gpt2_file), prefix=first.prefix)
+    second.wait_for("if another process uses this --file-prefix")
+    assert second.stop() == 1
+    assert eal_files(first) == before
+    assert first.telemetry("/tokd/info")["state"] == "serving"
+    assert first.stop() == 0
+
+
+def test_files_that_a_secondary_process_uses_are_left_to_it(start, gpt2_file: Path) -> None:
+    appliance = start("--vocab", str(gpt2_file))
+    appliance.wait_for("ready:")
+    folder = run_time_folder(appliance.prefix)
+    with (folder / "fbarray_memzone").open() as used:
+        fcntl.flock(used, fcntl.LOCK_SH)  # as EAL does
+        assert appliance.stop() == 0
+        assert {"config", "fbarray_memzone"} <= set(eal_files(appliance))
 
 
 def test_telemetry_shows_workers_counters_and_readers(start, gpt2_file, tmp_path: Path) -> None:

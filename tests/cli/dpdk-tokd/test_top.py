@@ -59,6 +59,18 @@ def test_once_shows_workers_drops_and_readers(start, gpt2_file: Path, tmp_path: 
     assert appliance.stop() == 0
 
 
+def test_a_reader_that_takes_no_more_is_no_error(start, gpt2_file: Path) -> None:
+    appliance = start("--vocab", str(gpt2_file), prefix=PREFIX)
+    appliance.wait_for("ready:")
+    command = [TOP, "--once", "--interval", "0.2", "--file-prefix", PREFIX]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as top:
+        assert top.stdout is not None and top.stderr is not None
+        top.stdout.close()
+        assert top.stderr.read() == b""
+    assert top.returncode == -signal.SIGPIPE
+    assert appliance.stop() == 0
+
+
 def test_nobody_there_is_one_line_and_exit_1() -> None:
     done = once(prefix="nobody-has-this-prefix")
     assert done.returncode == 1 and done.stdout == ""

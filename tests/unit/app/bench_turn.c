@@ -8,6 +8,9 @@
  * VOCABULARY FILE: pieces of a file's text under a real vocabulary, of one client and of 256, in
  * tables of the default sizes, on huge pages: 256 of 2 MB (vm.nr_overcommit_hugepages will do).
  *
+ * --refused: texts of two packets, of 256 clients, which are refused because too much waits; in the
+ * same tables.
+ *
  * --wipe, before all others: with that option of dpdk-tokd.
  */
 #include <stdio.h>
@@ -145,6 +148,47 @@ bench_real(const uint8_t *text, uint32_t bytes, uint32_t clients)
 	teardown(&state);
 }
 
+/* A burst of texts of two packets, of which the worker believes that they would wait. */
+static void
+bench_refused(uint32_t bytes)
+{
+	static uint64_t ticks[ROUNDS];
+	const uint32_t each = TOKD_BURST / 2;
+	uint8_t text[2 * TEXT_MAX];
+	struct tokd_drr *d;
+	void *state = NULL;
+	double ns;
+
+	make_text(text, bytes, 1);
+	setup(&state);
+	fx->validated = true; /* else they would get VALIDATE */
+	d = &fx->w.drr;
+	d->ticks = fx->w.tsc_hz;
+	d->waiting[TOKD_FLOW_LIGHT] = d->waiting[TOKD_FLOW_HEAVY] = 100;
+	ns = 1e9 / (double)fx->w.tsc_hz / each;
+	for (uint32_t i = 0; i < ROUNDS; i++) {
+		for (uint32_t n = 0; n < TOKD_BURST; n++) {
+			struct request r = text_packet(
+				1 + i * each + n / 2, text, bytes, TEXT_MAX, TOKD_F_IDS, n % 2);
+
+			r.ip = HELD_IP + (i * each + n / 2) % 256;
+			send_request(&r);
+		}
+		d->n_last = 256;
+		d->t_period = rte_rdtsc(); /* and this is not forgotten */
+		ticks[i] = rte_rdtsc();
+		tokd_worker_turn(&fx->w);
+		ticks[i] = rte_rdtsc() - ticks[i];
+		if (drain() != each)
+			abort();
+	}
+	qsort(ticks, ROUNDS, sizeof(ticks[0]), by_size);
+	printf("refused texts of %u bytes: ns each: p10 %.1f p50 %.1f p90 %.1f, of %u bursts of %u\n",
+		bytes, (double)ticks[ROUNDS / 10] * ns, (double)ticks[ROUNDS / 2] * ns,
+		(double)ticks[ROUNDS / 10 * 9] * ns, ROUNDS, each);
+	teardown(&state);
+}
+
 static int
 bench_file(const char *path)
 {
@@ -167,22 +211,25 @@ bench_file(const char *path)
 int
 main(int argc, char **argv)
 {
-	bool holds, real;
+	bool holds, real, refused;
 
 	fx_wipe = argc > 1 && strcmp(argv[1], "--wipe") == 0;
 	argv += fx_wipe;
 	argc -= fx_wipe;
 	holds = argc > 2 && strcmp(argv[1], "--held") == 0;
 	real = argc > 2 && !holds;
+	refused = argc > 1 && strcmp(argv[1], "--refused") == 0;
 	if (holds) {
 		fx_streams = HELD_TABLE;
 		strcpy(fx_memory, HELD_MEMORY);
 	}
 	if (real) {
 		fx_vocab = argv[1];
+		fx_cache = 0; /* the default */
+	}
+	if (real || refused) {
 		fx_streams = REAL_STREAMS;
 		fx_names = REAL_NAMES;
-		fx_cache = 0; /* the default */
 		strcpy(fx_pages, "--in-memory");
 		strcpy(fx_memory, REAL_MEMORY);
 	}
@@ -197,6 +244,10 @@ main(int argc, char **argv)
 	}
 	if (real)
 		return bench_file(argv[2]);
+	if (refused) {
+		bench_refused(2000);
+		return 0;
+	}
 	bench(16, 0);
 	bench(256, 0);
 	bench(TEXT_MAX, 0);

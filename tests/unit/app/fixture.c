@@ -137,6 +137,7 @@ setup_with(uint32_t ring_bytes, uint32_t side_bytes, bool zero_copy)
 		.udp_port = RTE_BE16(TOKD_WIRE_PORT),
 		.text_port = RTE_BE16(TEXT_PORT),
 		.mac = our_mac,
+		.mtu = RTE_ETHER_MTU,
 		.opt = &fx->opt,
 		.stop = &fx->stop,
 		.node = SOCKET_ID_ANY,

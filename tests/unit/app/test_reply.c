@@ -81,6 +81,65 @@ FIXTURE_TEST(reply_has_ids_of_two_bytes_if_asked)
 	expect_count(C_REPLY_COPIED, 2 * n_want);
 }
 
+/* The text `t` under stream `id` from a client that takes replies of `most` bytes. */
+static uint32_t
+longest_reply(uint64_t id, uint32_t n, uint16_t flags, uint32_t most)
+{
+	uint32_t longest = 0;
+	struct reply r;
+
+	for (uint32_t i = 0; i < text_packets(n, 1000); i++) {
+		struct request one = text_packet(id, text, n, 1000, flags, i);
+
+		one.req.reply_max = most;
+		send_request(&one);
+	}
+	run();
+	while (next_reply(&r))
+		longest = RTE_MAX(longest, r.udp_payload);
+	return longest;
+}
+
+FIXTURE_TEST(reply_is_as_long_as_its_path_takes)
+{
+	static const struct {
+		uint32_t mtu, said, want;
+	} cases[] = {{1500, 0, 1440}, {1500, UINT32_MAX, 1440}, {1500, 1439, 1436},
+		{1500, 1000, 1000}, {1500, 512, 512}, {1500, 511, 512}, {1500, 1, 512},
+		{1468, 0, 1440}, {1467, 0, 1436}, {1420, 0, 1392}, {1420, 1400, 1392},
+		{1420, 1300, 1300}, {576, 0, 548}, {576, 1, 512}, {9000, 9000, 1440}};
+	static const uint16_t flags[] = {TOKD_F_IDS, TOKD_F_IDS | TOKD_F_SHORT,
+		TOKD_F_IDS | TOKD_F_STREAM, TOKD_F_IDS | TOKD_F_DECODE};
+
+	for (uint32_t i = 0; i < RTE_DIM(cases); i++) {
+		for (uint32_t k = 0; k < RTE_DIM(flags); k++) {
+			const bool decode = flags[k] & TOKD_F_DECODE;
+
+			texts(8000, 3 + k);
+			if (decode) /* ids are the text, each of a byte at least */
+				memcpy(text, want, 4 * n_want);
+			fx->w.mtu = (uint16_t)cases[i].mtu;
+			assert_in_range(
+				longest_reply(i * RTE_DIM(flags) + k, decode ? 4 * n_want : 8000,
+					flags[k], cases[i].said),
+				/* text is cut before a character */
+				cases[i].want - (decode ? 3 : 0), cases[i].want);
+			expect_count(C_STREAMS_DONE, i * RTE_DIM(flags) + k + 1);
+		}
+	}
+}
+
+FIXTURE_TEST(reply_by_ipv6_leaves_room_for_its_header)
+{
+	const struct tokd_addr v6 = {.byte = {0x20, 0x01, [15] = 1}};
+	const struct tokd_req said = {.reply_max = 1232}, nothing = {0};
+
+	assert_int_equal(tokd_reply_room(&fx->w, &nothing, &v6), TOKD_WIRE_PAYLOAD);
+	fx->w.mtu = 1280;
+	assert_int_equal(tokd_reply_room(&fx->w, &nothing, &v6), 1280 - 48 - 64);
+	assert_int_equal(tokd_reply_room(&fx->w, &said, &v6), 1232 - 64);
+}
+
 FIXTURE_TEST(reply_waits_until_it_is_full)
 {
 	uint32_t packets = text_packets(3000, 30);

@@ -21,6 +21,8 @@ text_frame(const void *text, uint32_t n)
 	return f.m;
 }
 
+static uint32_t most_answer = RTE_ETHER_MTU; /* bytes of an IP packet */
+
 /* All answers so far, one after the other, as nc shows them; returns how many there were. */
 static uint32_t
 answers(char *text, uint32_t room)
@@ -36,7 +38,7 @@ answers(char *text, uint32_t room)
 
 		assert_int_equal(udp->src_port, RTE_BE16(TEXT_PORT));
 		assert_int_equal(rte_ipv4_udptcp_cksum(ip, udp), 0xffff);
-		assert_true(len <= 1472 && used + len < room);
+		assert_true(len + 28 <= most_answer && used + len < room);
 		memcpy(text + used, udp + 1, len);
 		used += len;
 		rte_pktmbuf_free(m);
@@ -94,6 +96,24 @@ FIXTURE_TEST(text_port_answers_long_texts_in_several_datagrams)
 	assert_true(answers(line, sizeof(line)) > 1);
 	expect_ids_of(line, text, sizeof(text));
 	expect_text(0, text, sizeof(text));
+}
+
+FIXTURE_TEST(text_port_answers_fit_the_mtu)
+{
+	static uint8_t text[2000];
+	static char line[20000];
+	uint32_t before;
+
+	make_text(text, sizeof(text), 3);
+	put(text_frame(text, sizeof(text)));
+	run();
+	before = answers(line, sizeof(line));
+	fx->w.mtu = most_answer = 576;
+	put(text_frame(text, sizeof(text)));
+	run();
+	assert_true(answers(line, sizeof(line)) > before);
+	most_answer = RTE_ETHER_MTU;
+	expect_ids_of(line, text, sizeof(text));
 }
 
 FIXTURE_TEST(text_port_takes_several_segments)

@@ -48,10 +48,14 @@ serve(void *arg)
 }
 
 bool
-server_start(struct loopback *f, int family)
+server_start_at(struct loopback *f, int family, uint16_t port)
 {
-	struct sockaddr_in6 a6 = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
-	struct sockaddr_in a4 = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct sockaddr_in6 a6 = {.sin6_family = AF_INET6,
+		.sin6_addr = IN6ADDR_LOOPBACK_INIT,
+		.sin6_port = htons(port)};
+	struct sockaddr_in a4 = {.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+		.sin_port = htons(port)};
 	bool six = family == AF_INET6;
 	struct sockaddr *a = six ? (void *)&a6 : (void *)&a4;
 	socklen_t len = six ? sizeof(a6) : sizeof(a4);
@@ -70,6 +74,12 @@ server_start(struct loopback *f, int family)
 	f->server->window = TOKD_WIRE_WINDOW;
 	f->server->payload = TOKD_WIRE_PAYLOAD;
 	return true;
+}
+
+bool
+server_start(struct loopback *f, int family)
+{
+	return server_start_at(f, family, 0);
 }
 
 void

@@ -401,6 +401,105 @@ TEST(validate_of_a_stream_in_progress_is_answered_by_a_poll)
 	world_free(w);
 }
 
+/* All that is on the wire is lost, and the path takes less from now on. */
+static void
+shrink(struct world *w, uint32_t payload)
+{
+	w->n_wire = 0;
+	w->server.payload = payload;
+	tokd_engine_path(w->e, payload, payload + 64, w->now);
+}
+
+TEST(a_path_that_takes_less_has_texts_cut_again)
+{
+	enum { N = 6 };
+	const struct tokd_engine_config config = many(N);
+	struct world *w = world_make(&config);
+	struct tokd_packet p[64];
+	struct text t[N];
+	uint32_t resends = 0;
+
+	for (uint32_t i = 0; i < N - 1; i++)
+		text_begin(w, &t[i], i * 3000, 0, i * 3000 + 1);
+	for (uint32_t steps = 0; steps < 3; steps++)
+		world_step(w);		      /* some have answers, some have not */
+	text_begin(w, &t[N - 1], 5000, 0, 0); /* nothing of it was sent */
+	shrink(w, 500);
+	for (uint32_t n, k = 0; (n = tokd_engine_packets(w->e, p, 1, w->now)) > 0; k++) {
+		assert_true(k < 1000);
+		assert_true(p[0].req.type == TOKD_POLL ||
+			    (p[0].len <= 500 && p[0].req.reply_max == 564));
+		tokd_engine_unsent(w->e, &p[0]);
+		if (k == 5)
+			break;
+	}
+	world_run(w, N);
+	for (uint32_t i = 0; i < N; i++) {
+		assert_in_range(t[i].r.resends, 0, 1);
+		resends += t[i].r.resends;
+		text_right(&t[i]);
+	}
+	assert_true(resends > 0);
+	assert_int_equal(tokd_engine_stats(w->e).resends, resends);
+	world_free(w);
+}
+
+/* Packets of the old cut may be on their way: another stream id. */
+TEST(a_path_that_takes_less_while_a_text_pauses)
+{
+	struct world *w = world_make(NULL);
+	struct text t;
+
+	w->server.reason = TOKD_R_BUSY;
+	w->server.retry_ms = 50;
+	w->server.refuse_first = 5;
+	text_begin(w, &t, 5 * TOKD_WIRE_PAYLOAD, 0, 0);
+	while (t.r.resends == 0)
+		assert_true(world_step(w));
+	shrink(w, 700);
+	w->server.refuse_first = 0;
+	world_run(w, 1);
+	assert_int_equal(t.r.resends, 1);
+	assert_int_equal(t.r.stream_id, 1001);
+	text_right(&t);
+	world_free(w);
+}
+
+static void
+another_version(struct world *w, struct datagram *d)
+{
+	d->data[offsetof(struct tokd_rep, version)] = 9;
+}
+
+/* By the reply as an appliance sends it now, and as those of before did. */
+TEST(another_version_ends_the_request_at_once)
+{
+	static const struct {
+		uint32_t speaks, says;
+		void (*spoil)(struct world *w, struct datagram *d);
+	} cases[] = {{2, 2, NULL}, {2, 2, another_version}, {0, 9, another_version}};
+
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct world *w = world_make(NULL);
+		const uint64_t begun = w->now;
+		struct text t;
+
+		w->server.reason = TOKD_R_VERSION;
+		w->server.refuse_first = UINT32_MAX;
+		w->server.retry_ms = cases[i].speaks; /* the same bytes */
+		w->spoil = cases[i].spoil;
+		text_begin(w, &t, 100, 0, 0);
+		world_run(w, 1);
+		assert_int_equal(t.r.status, TOKD_E_REFUSED);
+		assert_int_equal(t.r.reason, TOKD_R_VERSION);
+		assert_int_equal(t.r.error, cases[i].says);
+		assert_int_equal(t.r.retransmits + t.r.resends, 0);
+		assert_true(w->now - begun < 5 * MS);
+		text_free(&t);
+		world_free(w);
+	}
+}
+
 TEST(validate_without_end_ends_the_request)
 {
 	struct world *w = world_make(NULL);
@@ -563,6 +662,63 @@ TEST(a_stream_that_expires_goes_on_where_it_was)
 	world_free(w);
 }
 
+/* As from an earlier stream, whose appliance had another vocabulary. */
+TEST(ids_that_do_not_stand_are_not_counted)
+{
+	for (uint32_t flags = 0; flags <= TOKD_REQUEST_STREAM; flags += TOKD_REQUEST_STREAM) {
+		struct world *w = world_make(NULL);
+		struct text t;
+
+		text_begin(w, &t, 2000, flags, 3000);
+		t.r.n_ids = t.r.total = 2500;
+		t.r.vocab = 5; /* as the server has */
+		world_run(w, 1);
+		assert_int_equal(t.r.status, flags != 0 ? TOKD_E_IDS_CRC : TOKD_OK);
+		if (flags == 0) {
+			assert_int_equal(t.r.n_ids, 2000);
+			assert_int_equal(t.r.total, 2000);
+		}
+		text_free(&t);
+		world_free(w);
+	}
+}
+
+TEST(a_stream_that_shows_another_vocabulary_than_before_ends)
+{
+	struct world *w = world_make(NULL);
+	struct text t;
+
+	text_begin(w, &t, 2000, TOKD_REQUEST_STREAM, 0);
+	t.r.n_ids = 1;
+	t.r.vocab = 77;
+	world_run(w, 1);
+	assert_int_equal(t.r.status, TOKD_E_REFUSED);
+	assert_int_equal(t.r.reason, TOKD_R_VOCAB);
+	text_free(&t);
+	world_free(w);
+}
+
+/* It died without a word. What comes first is not the first packet. */
+TEST(a_text_half_of_which_had_arrived_survives_a_restart)
+{
+	struct tokd_engine_config config = many(1);
+	struct world *w;
+	struct text t;
+
+	config.packets = 4;
+	w = world_make(&config);
+	text_begin(w, &t, 40 * TOKD_WIRE_PAYLOAD, 0, 0);
+	while (t.r.arrived < 20)
+		assert_true(world_step(w));
+	w->n_wire = 0;
+	server_free(&w->server);
+	w->server.n = 0;
+	world_run(w, 1);
+	assert_true(t.r.resends > 0);
+	text_right(&t);
+	world_free(w);
+}
+
 TEST(with_resending_off_it_fails_at_once)
 {
 	struct tokd_engine_config config = many(1);
@@ -696,6 +852,27 @@ TEST(without_room_for_ids_only_the_end_is_waited_for)
 	assert_int_equal(r.total, 9);
 	assert_int_equal(r.n_ids, 0);
 	world_free(w);
+}
+
+TEST(a_text_whose_ids_the_gpu_makes_is_done_without_their_number)
+{
+	for (uint32_t wants = 0; wants < 2; wants++) {
+		struct world *w = world_make(NULL);
+		struct text t;
+
+		w->server.uncounted = true;
+		text_begin(w, &t, 3000, 0, 0);
+		if (!wants)
+			t.r.ids = NULL;
+		world_run(w, 1);
+		/* Who wants ids takes no such answer for one. */
+		assert_int_equal(t.r.status, wants ? TOKD_E_TIMEOUT : TOKD_OK);
+		assert_int_equal(t.r.uncounted, !wants);
+		assert_int_equal(t.r.total, 0);
+		t.r.ids = t.room;
+		text_free(&t);
+		world_free(w);
+	}
 }
 
 TEST(wrong_ids_are_found_by_their_crc)

@@ -25,11 +25,20 @@ __wrap_recvmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags, struct 
 	return (int)n;
 }
 
+static struct tokd_client *
+opened(const char *host, const struct loopback *f, const struct tokd_client_options *options)
+{
+	char error[TOKD_ERROR_MAX];
+	struct tokd_client *c = tokd_client_open(host, f->port, options, error);
+
+	assert_non_null(c);
+	return c;
+}
+
 static void
 one_text(const char *host, int family, bool spin)
 {
 	const struct tokd_client_options options = {.spin = spin};
-	char error[TOKD_ERROR_MAX];
 	static uint32_t ids[50000];
 	static uint8_t text[50000];
 	static char back[50000];
@@ -41,8 +50,7 @@ one_text(const char *host, int family, bool spin)
 	server_go(&f);
 	for (uint32_t i = 0; i < sizeof(text); i++)
 		text[i] = (uint8_t)(i * 7);
-	c = tokd_client_open(host, f.port, &options, error);
-	assert_non_null(c);
+	c = opened(host, &f, &options);
 	for (uint32_t n = 0; n <= sizeof(text); n += 25000) {
 		assert_int_equal(tokd_client_tokenize(c, text, n, ids, 50000, 10000), n);
 		for (uint32_t i = 0; i < n; i++)
@@ -81,7 +89,6 @@ TEST(many_at_once)
 	static uint32_t ids[N][2000];
 	static uint8_t text[2000 + N];
 	struct tokd_request *done[32];
-	char error[TOKD_ERROR_MAX];
 	struct tokd_client *c;
 	struct loopback f;
 	uint32_t ended = 0;
@@ -91,8 +98,7 @@ TEST(many_at_once)
 	server_go(&f);
 	for (uint32_t i = 0; i < sizeof(text); i++)
 		text[i] = (uint8_t)(i * 31 >> 3);
-	c = tokd_client_open("127.0.0.1", f.port, &options, error);
-	assert_non_null(c);
+	c = opened("127.0.0.1", &f, &options);
 	for (uint32_t i = 0; i < N; i++) {
 		r[i] = (struct tokd_request){
 			.text = text + i, .len = 5 * i, .ids = ids[i], .max_ids = 2000};
@@ -125,7 +131,6 @@ TEST(a_caller_that_was_away_reads_what_came_before_it_sends_again)
 	const struct tokd_client_options options = {.requests = N, .packets = N};
 	static struct tokd_request r[N], *done[N];
 	static uint32_t ids[N][8];
-	char error[TOKD_ERROR_MAX];
 	struct tokd_client *c;
 	struct loopback f;
 	uint32_t ended = 0;
@@ -133,8 +138,7 @@ TEST(a_caller_that_was_away_reads_what_came_before_it_sends_again)
 	if (!server_start(&f, AF_INET))
 		skip();
 	server_go(&f);
-	c = tokd_client_open("127.0.0.1", f.port, &options, error);
-	assert_non_null(c);
+	c = opened("127.0.0.1", &f, &options);
 	for (uint32_t i = 0; i < N; i++) {
 		r[i] = (struct tokd_request){
 			.text = "a text", .len = 6, .ids = ids[i], .max_ids = 8};
@@ -157,15 +161,13 @@ TEST(a_caller_that_was_away_reads_what_came_before_it_sends_again)
 TEST(a_flood_does_not_hold_off_the_time_limit)
 {
 	const struct tokd_client_options options = {.timeout_ms = 50};
-	char error[TOKD_ERROR_MAX];
 	struct tokd_client *c;
 	struct loopback f;
 	uint32_t ids[8];
 
 	if (!server_start(&f, AF_INET))
 		skip();
-	c = tokd_client_open("127.0.0.1", f.port, &options, error);
-	assert_non_null(c);
+	c = opened("127.0.0.1", &f, &options);
 	flooded = true;
 	assert_int_equal(tokd_client_tokenize(c, "text", 4, ids, 8, 0), TOKD_E_TIMEOUT);
 	flooded = false;
@@ -182,7 +184,6 @@ TEST(a_text_in_one_datagram)
 	static const uint32_t lengths[] = {65443, 65444};
 	static uint32_t ids[65444];
 	static uint8_t text[65444];
-	char error[TOKD_ERROR_MAX];
 	struct tokd_client *c;
 	struct loopback f;
 
@@ -192,8 +193,7 @@ TEST(a_text_in_one_datagram)
 	server_go(&f);
 	for (uint32_t i = 0; i < sizeof(text); i++)
 		text[i] = (uint8_t)(i * 13 >> 2);
-	c = tokd_client_open("127.0.0.1", f.port, &options, error);
-	assert_non_null(c);
+	c = opened("127.0.0.1", &f, &options);
 	for (uint32_t l = 0; l < 2; l++) {
 		assert_int_equal(
 			tokd_client_tokenize(c, text, lengths[l], ids, 65444, 10000), lengths[l]);
@@ -204,19 +204,48 @@ TEST(a_text_in_one_datagram)
 	server_end(&f);
 }
 
+TEST(packets_fit_the_path_that_the_options_name)
+{
+	static const struct {
+		int family;
+		const char *host;
+		uint32_t mtu, payload, want;
+	} cases[] = {{AF_INET, "127.0.0.1", 1420, 0, 1420 - 28 - 64},
+		{AF_INET6, "::1", 1420, 0, 1420 - 48 - 64}, {AF_INET, "127.0.0.1", 9000, 0, 1376},
+		{AF_INET, "127.0.0.1", 576, 1000, 1000}};
+	static uint32_t ids[20000];
+	static uint8_t text[20000];
+
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct tokd_client_options options = {
+			.mtu = cases[i].mtu, .payload = cases[i].payload};
+		struct tokd_client *c;
+		struct loopback f;
+
+		if (!server_start(&f, cases[i].family))
+			continue;
+		f.server->payload = cases[i].want;
+		server_go(&f);
+		c = opened(cases[i].host, &f, &options);
+		assert_int_equal(
+			tokd_client_tokenize(c, text, sizeof(text), ids, 20000, 10000), 20000);
+		tokd_client_close(c);
+		server_end(&f);
+	}
+}
+
 TEST(a_call_ends_at_its_own_time_limit)
 {
-	char error[TOKD_ERROR_MAX];
 	struct tokd_client *c;
 	struct loopback f;
 	uint32_t ids[8];
 
 	if (!server_start(&f, AF_INET))
 		skip();
-	c = tokd_client_open("127.0.0.1", f.port, NULL, error); /* bound, but nobody answers */
-	assert_non_null(c);
+	c = opened("127.0.0.1", &f, NULL); /* bound, but nobody answers */
 	assert_int_equal(tokd_client_tokenize(c, "text", 4, ids, 8, 50), TOKD_E_TIMEOUT);
 	assert_non_null(strstr(tokd_client_error(c), "after 50 ms"));
+	assert_null(strstr(tokd_client_error(c), "refuses")); /* it has said nothing */
 	tokd_client_close(c);
 	server_go(&f);
 	server_end(&f);
@@ -224,15 +253,13 @@ TEST(a_call_ends_at_its_own_time_limit)
 
 TEST(nobody_there_is_an_error_at_once)
 {
-	char error[TOKD_ERROR_MAX];
 	struct tokd_client *c;
 	struct loopback f;
 	uint32_t ids[8];
 
 	if (!server_start(&f, AF_INET))
 		skip();
-	c = tokd_client_open("127.0.0.1", f.port, NULL, error);
-	assert_non_null(c);
+	c = opened("127.0.0.1", &f, NULL);
 	server_go(&f);
 	server_end(&f); /* its port is closed now */
 	assert_int_equal(tokd_client_tokenize(c, "text", 4, ids, 8, 4000), TOKD_E_NET);
@@ -240,10 +267,70 @@ TEST(nobody_there_is_an_error_at_once)
 	tokd_client_close(c);
 }
 
+/*
+ * Begins a text while nothing has the port. Returns the text's end, when `back` is there again, and
+ * in `said` its description.
+ */
+static int64_t
+over_a_restart(
+	struct loopback *f, struct loopback *back, uint32_t ids[8], char said[TOKD_ERROR_MAX])
+{
+	const struct tokd_client_options options = {.timeout_ms = 5000};
+	struct tokd_request r = {.text = "again", .len = 5, .ids = ids, .max_ids = 8}, *done;
+	struct tokd_client *c;
+	int64_t end;
+
+	server_go(f);
+	c = opened("127.0.0.1", f, &options);
+	assert_int_equal(tokd_client_tokenize(c, "text", 4, ids, 8, 4000), 4);
+	server_end(f);
+	assert_int_equal(tokd_client_submit(c, &r), TOKD_PENDING);
+	for (uint32_t i = 0; i < 20; i++)
+		assert_int_equal(tokd_client_wait(c, &done, 1, 5), 0);
+	if (back != NULL) {
+		assert_true(server_start_at(back, AF_INET, f->port));
+		server_go(back);
+	}
+	assert_int_equal(tokd_client_wait(c, &done, 1, 20000), 1);
+	end = r.status == TOKD_OK ? (int64_t)r.n_ids : r.status;
+	tokd_client_describe(c, &r, said);
+	tokd_client_close(c);
+	if (back != NULL)
+		server_end(back);
+	return end;
+}
+
+TEST(a_text_waits_while_the_host_of_an_appliance_that_restarts_refuses)
+{
+	char said[TOKD_ERROR_MAX];
+	struct loopback f, back;
+	uint32_t ids[8];
+
+	if (!server_start(&f, AF_INET))
+		skip();
+	assert_int_equal(over_a_restart(&f, &back, ids, said), 5);
+	assert_int_equal(ids[0], 'a');
+	assert_null(strstr(said, "refuses"));
+}
+
+TEST(it_waits_no_longer_than_its_time_limit_and_says_that_the_host_refuses)
+{
+	char said[TOKD_ERROR_MAX], want[80];
+	struct loopback f;
+	uint32_t ids[8];
+
+	if (!server_start(&f, AF_INET))
+		skip();
+	assert_int_equal(over_a_restart(&f, NULL, ids, said), TOKD_E_TIMEOUT);
+	snprintf(want, sizeof(want),
+		"127.0.0.1:%u refuses (nothing listens there): no progress for", f.port);
+	assert_non_null(strstr(said, want));
+}
+
 TEST(what_cannot_be_opened_says_why)
 {
 	const struct tokd_client_options too_many = {.requests = 70000};
-	const struct tokd_client_options too_long = {.payload = 65444};
+	const struct tokd_client_options too_long = {.payload = 65444}, too_narrow = {.mtu = 575};
 	char error[TOKD_ERROR_MAX];
 
 	assert_null(tokd_client_open("no such host", 9000, NULL, error));
@@ -254,6 +341,8 @@ TEST(what_cannot_be_opened_says_why)
 	assert_int_equal(errno, EINVAL);
 	assert_null(tokd_client_open("127.0.0.1", 9000, &too_long, error));
 	assert_string_equal(error, "payload = 65444: must be at most 65443");
+	assert_null(tokd_client_open("127.0.0.1", 9000, &too_narrow, error));
+	assert_string_equal(error, "mtu = 575: must be at least 576");
 }
 
 TEST(every_end_of_a_request_has_words)
@@ -270,6 +359,13 @@ TEST(every_end_of_a_request_has_words)
 	assert_string_equal(text,
 		"127.0.0.1:9: LENGTH (3): the appliance is of a release that cannot decode: use a "
 		"newer one");
+	tokd_client_describe(c,
+		&(struct tokd_request){
+			.status = TOKD_E_REFUSED, .reason = TOKD_R_VERSION, .error = 2},
+		text);
+	assert_string_equal(text,
+		"127.0.0.1:9: VERSION (1): the appliance speaks version 2 of the protocol, this "
+		"client 1: upgrade the client");
 	for (int status = TOKD_E_CANCELLED; status <= TOKD_PENDING; status++) {
 		for (uint32_t reason = 0; reason < 40; reason++) {
 			struct tokd_request r = {.status = status,

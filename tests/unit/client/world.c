@@ -155,6 +155,10 @@ reply(const struct server *s, const struct stream *st, const struct tokd_req *re
 		rep.total = st->total;
 		rep.text_end = st->end;
 		rep.ids_crc = st->ids_crc + s->spoil_crc;
+		if (s->uncounted) {
+			rep.flags |= TOKD_F_UNCOUNTED;
+			rep.total = rep.ids_crc = 0;
+		}
 		for (uint32_t i = 0; i < count; i++) {
 			uint32_t id = st->text[(decodes ? 4 : 1) * (first + i)];
 

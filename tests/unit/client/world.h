@@ -36,6 +36,7 @@ struct server {
 	bool cookie_changes;
 	uint32_t validates;
 	bool spoil_crc;
+	bool uncounted; /* the GPU makes the ids */
 	uint32_t polls, last_acks;
 	uint32_t drops_held; /* so often, when a missing packet comes, it drops those behind */
 };

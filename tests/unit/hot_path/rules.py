@@ -186,9 +186,16 @@ BY_POINTER = {
         "the same: a slot", ("tokg_shm_post", "tokg_cuda_post", "tokg_verbs_post")
     ),
     "tokg_sink_post_lost": ByPointer("the same, again"),
+    "tokg_sink_ask_all": ByPointer(
+        "the same: what a lane may make", ("tokg_shm_ask", "tokg_verbs_ask")
+    ),
+    "take_token": ByPointer("whose token it is: no worker takes a lane yet"),
+    "take_end": ByPointer("the same: how it ended"),
+    "lose": ByPointer("the same"),
     "ibv_post_send": ByPointer("the NIC's provider: writes to its doorbell, no kernel"),
     "ibv_poll_cq": ByPointer("the same: reads its completions"),
     "tokg_sink_fail": ByPointer("whose text it is", ("tokd_sink_failed",)),
+    "tokg_sink_text": ByPointer("whose text it is", ("tokd_gpu_text_done",)),
     "settle_slot": ByPointer("how long a slot took", ("tokd_sink_done",)),
     "move_tail": ByPointer("ids still owed move to the side store", ("tokd_spill_before_reuse",)),
     "shed_sink": ByPointer("whether there is an agent to wait for", ("tokd_sink_shed",)),
@@ -217,6 +224,7 @@ NOT_HOT = {
     r"admit|undo": "of a transport's set-up",
     r"has_(portable|avx2|avx512)": "which instruction sets this CPU has, while loading",
     r"prepare": "by rte_mempool_obj_iter, while a pool is made",
+    r"at_exit": "removes EAL's files, by exit()",
 }
 
 

@@ -187,6 +187,14 @@ tokd_kernel_if_is_running(const char *name)
 }
 
 uint32_t
+tokd_kernel_if_mtu(const char *name)
+{
+	struct ifreq ifr = {0};
+
+	return ask_interface(name, SIOCGIFMTU, &ifr) ? (uint32_t)ifr.ifr_mtu : 0;
+}
+
+uint32_t
 tokd_kernel_if_rx_channels(const char *name, const char **kind)
 {
 	struct ethtool_channels channels = {.cmd = ETHTOOL_GCHANNELS};

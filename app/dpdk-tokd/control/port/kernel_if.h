@@ -31,5 +31,8 @@ bool tokd_kernel_if_has_xdp(const char *name);
 /* True if interface `name` is up and has a carrier. */
 bool tokd_kernel_if_is_running(const char *name);
 
+/* MTU of interface `name`; 0: unknown. */
+uint32_t tokd_kernel_if_mtu(const char *name);
+
 /* Receive channels of interface `name`; 0: unknown. *kind: ethtool's name for them. */
 uint32_t tokd_kernel_if_rx_channels(const char *name, const char **kind);

@@ -29,6 +29,7 @@ struct tokd_port {
 	bool started;
 	enum tokd_zc_kind zero_copy;
 	struct rte_device *device;
+	uint16_t mtu;	   /* bytes of an IP packet that it sends */
 	uint32_t if_index; /* kernel interface of the port, or at its other end; 0: none */
 	const char *driver;
 	char name[RTE_ETH_NAME_MAX_LEN];
@@ -57,7 +58,7 @@ int tokd_port_check_queues(const struct tokd_port *p, const struct rte_eth_dev_i
 int tokd_port_mtu_check(const struct tokd_port *p, const struct tokd_options *opt,
 	const struct rte_eth_dev_info *info, struct rte_eth_conf *conf);
 /* After the port is configured. */
-int tokd_port_mtu_set(const struct tokd_port *p, const struct tokd_options *opt);
+int tokd_port_mtu_set(struct tokd_port *p, const struct tokd_options *opt);
 
 /* port_watch.c: of the kernel interface, if the port is one, else of the device. */
 bool tokd_port_has_carrier(const struct tokd_port *p);

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <linux/bpf.h>
 
+#include "kernel_if.h"
 #include "log.h"
 #include "port.h"
 
@@ -65,9 +66,33 @@ tokd_port_mtu_check(const struct tokd_port *p, const struct tokd_options *opt,
 	return check_room(p, opt, info, conf);
 }
 
+/* Drivers of kernel interfaces know only an MTU that they were told. */
+static int
+learn(struct tokd_port *p)
+{
+	char name[IF_NAMESIZE];
+	uint32_t of_interface = 0;
+
+	if (rte_eth_dev_get_mtu(p->id, &p->mtu) != 0)
+		p->mtu = RTE_ETHER_MTU;
+	if (p->if_index != 0 && if_indextoname(p->if_index, name) != NULL)
+		of_interface = tokd_kernel_if_mtu(name);
+	if (of_interface != 0 && of_interface < p->mtu)
+		p->mtu = (uint16_t)of_interface;
+	if (p->mtu < TOKD_MTU_LEAST) {
+		TOKD_LOG(port, ERR,
+			"port %u (%s, %s): an MTU of %u: replies need %u or more; raise it by ip "
+			"link or --mtu\n",
+			p->id, p->name, p->driver, p->mtu, TOKD_MTU_LEAST);
+		return -EINVAL;
+	}
+	TOKD_LOG(port, INFO, "port %u (%s): replies fit an MTU of %u\n", p->id, p->driver, p->mtu);
+	return 0;
+}
+
 /* Drivers of NICs use the configured MTU; those of kernel interfaces need this call. */
-int
-tokd_port_mtu_set(const struct tokd_port *p, const struct tokd_options *opt)
+static int
+set(const struct tokd_port *p, const struct tokd_options *opt)
 {
 	int rc = opt->mtu != 0 ? rte_eth_dev_set_mtu(p->id, (uint16_t)opt->mtu) : 0;
 
@@ -84,4 +109,12 @@ tokd_port_mtu_set(const struct tokd_port *p, const struct tokd_options *opt)
 			"device supports, or leave --mtu out\n",
 			p->id, p->name, p->driver, opt->mtu, strerror(-rc));
 	return rc;
+}
+
+int
+tokd_port_mtu_set(struct tokd_port *p, const struct tokd_options *opt)
+{
+	int rc = set(p, opt);
+
+	return rc == 0 ? learn(p) : rc;
 }

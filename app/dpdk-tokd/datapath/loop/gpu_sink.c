@@ -5,10 +5,10 @@
 #include <rte_cycles.h>
 
 #include "gpu_sink.h"
-#include "datapath/stream/stream.h"
+#include "datapath/stream/gpu_text.h"
 
 /* The sink's counters have the same order. */
-static_assert(C_SINK_SHED - C_SINK_SLOTS + 1 == TOKG_C_COUNT, "a counter is missing");
+static_assert(C_SINK_TEXTS_CPU - C_SINK_SLOTS + 1 == TOKG_C_COUNT, "a counter is missing");
 static_assert(C_SINK_DONE - C_SINK_SLOTS == TOKG_C_DONE, "counters in another order");
 static_assert(C_SINK_NO_OUTPUT - C_SINK_SLOTS == TOKG_C_NO_OUTPUT, "counters in another order");
 
@@ -16,9 +16,12 @@ void
 tokd_sink_poll(struct tokd_worker *w, bool idle)
 {
 	struct tokd_sink *s = w->sink;
-
 	/* Acquire: after the control thread's last use. */
-	if (atomic_load_explicit(&s->state, memory_order_acquire) != TOKD_SINK_RUNNING)
+	const uint32_t state = atomic_load_explicit(&s->state, memory_order_acquire);
+
+	if (w->gpu_texts != NULL)
+		w->gpu_texts->here = state == TOKD_SINK_LOST && w->ring.shed != NULL;
+	if (state != TOKD_SINK_RUNNING)
 		return;
 	/* Posts carry this time: read it after their records were published. */
 	if (!tokg_sink_poll(s->sink, w->ring.head, rte_rdtsc(), idle))
@@ -61,6 +64,8 @@ tokd_sink_shed(void *worker)
 	if (atomic_load_explicit(&s->state, memory_order_acquire) != TOKD_SINK_LOST)
 		return false;
 	tokg_sink_shed(s->sink, w->ring.head, w->counter[C_RECORDS], w->ring.serial);
+	if (w->gpu_texts != NULL)
+		tokd_gpu_texts_shed(w);
 	return true;
 }
 

@@ -37,7 +37,8 @@ struct tokd_sink {
 	uint64_t next_try_ms;
 	uint64_t n_failed, next_log_ms; /* failed texts already logged */
 	uint64_t n_shed, next_shed_log_ms;
-	bool logged; /* BROKEN, or the reason of LOST */
+	bool logged;   /* BROKEN, or the reason of LOST ... */
+	char why[256]; /* ... which was this */
 	/* for the telemetry thread */
 	pthread_mutex_t lock;
 	char path[256]; /* the transport chosen, and why */

@@ -12,6 +12,7 @@
 #include "housekeeping.h"
 #include "datapath/net.h"
 #include "datapath/net_allow.h"
+#include "datapath/stream/gpu_text.h"
 #include "datapath/stream/reply.h"
 #include "datapath/stream/stream.h"
 #include "datapath/token_ring.h"
@@ -65,7 +66,8 @@ static void
 begin(struct tokd_worker *w)
 {
 	w->fed_ticks = 0;
-	tokd_drr_turn(&w->drr, w->feed_ticks, w->t_burst, w->tsc_hz / PERIODS);
+	tokd_drr_turn(
+		&w->drr, w->feed_ticks, w->t_burst, w->counter[C_CYCLES_IDLE], w->tsc_hz / PERIODS);
 }
 
 static void
@@ -160,7 +162,7 @@ tokd_worker_turn(struct tokd_worker *w)
 	struct tokd_terms *next = atomic_load_explicit(&w->next_terms, memory_order_acquire);
 	uint16_t n = rte_eth_rx_burst(w->port, w->queue, m, TOKD_BURST);
 	uint64_t now = rte_rdtsc();
-	const bool busy = n > 0 || tokd_drr_waits(&w->drr);
+	bool busy = n > 0 || tokd_drr_waits(&w->drr);
 
 	atomic_store_explicit(&w->turn, atomic_load_explicit(&w->turn, memory_order_relaxed) + 1,
 		memory_order_release);
@@ -182,8 +184,11 @@ tokd_worker_turn(struct tokd_worker *w)
 		tokd_tx_flush(w);
 		tokd_stream_make_ready(w);
 	}
-	if (w->sink != NULL)
+	if (w->sink != NULL) {
 		tokd_sink_poll(w, !busy);
+		if (w->gpu_texts != NULL)
+			busy |= tokd_gpu_texts_feed(w);
+	}
 	if (++w->turns >= HOUSEKEEPING_TURNS ||
 		now - w->t_housekeeping > w->tsc_hz / HOUSEKEEPING_PER_SECOND) {
 		w->turns = 0;

@@ -7,6 +7,7 @@
 
 #include "datapath/net.h"
 #include "net_cksum.h"
+#include "datapath/stream/refused.h"
 #include "datapath/stream/text_port.h"
 
 static bool
@@ -70,16 +71,19 @@ tokd_net_udp(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_addr *
 		tokd_drop(w, m, C_DROP_SEGMENTS);
 		return;
 	}
+	peer = (struct tokd_peer){.addr = *src,
+		.mac = eth->src_addr,
+		.port = udp->src_port,
+		.our_port = udp->dst_port};
+	if (unlikely(tokd_refused_follows(w, m, off + sizeof(*udp), &peer))) {
+		tokd_drop(w, m, C_DROP_BACKLOG);
+		return;
+	}
 	/* RFC 1122 4.1.3.4: a wrong checksum must be dropped silently. */
 	if (unlikely(!cksum_is_right(w, m, udp, !tokd_addr_is_v4(src)))) {
 		tokd_drop(w, m, C_DROP_UDP_CKSUM);
 		return;
 	}
-
-	peer = (struct tokd_peer){.addr = *src,
-		.mac = eth->src_addr,
-		.port = udp->src_port,
-		.our_port = udp->dst_port};
 	rte_pktmbuf_adj(m, (uint16_t)(off + sizeof(*udp)));
 	if (unlikely(is_text))
 		tokd_text_rx(w, m, &peer);

@@ -40,7 +40,8 @@ struct tokd_source {
 	TAILQ_ENTRY(tokd_source) rank[TOKD_KINDS]; /* among those with as many streams */
 	struct tokd_flow flow;			   /* what it may take, and what of it waits */
 	TAILQ_ENTRY(tokd_source) idle;
-	uint64_t debt_end; /* TSC: the texts that it let die are paid for */
+	uint32_t n_gpu_texts; /* buffers that its open streams have: gpu_text.h */
+	uint64_t debt_end;    /* TSC: the texts that it let die are paid for */
 } __rte_cache_aligned;
 
 /* Sources by number of streams of a kind: the greediest is found at once. */

@@ -3,17 +3,21 @@
  * Replies. A stream gets replies once, at the end of a burst, in as few packets as possible: every
  * packet with ids carries the state; a packet without ids is sent only if there was none with ids.
  */
+#include <rte_ip.h>
+#include <rte_udp.h>
+
 #include "cookie.h"
 #include "reply.h"
 #include "text_port.h"
 
+/* `more`: retry_ms or `speaks`, by the reason. */
 static void
 refuse(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
-	const struct tokd_peer *peer, enum tokd_reason reason, uint32_t retry_ms)
+	const struct tokd_peer *peer, enum tokd_reason reason, uint32_t more)
 {
 	const struct tokd_rep rep = {
 		.magic = TOKD_WIRE_MAGIC,
-		.version = TOKD_WIRE_VERSION,
+		.version = req->version, /* or its client would not read it */
 		.type = TOKD_REPLY,
 		.flags = TOKD_F_FAIL,
 		.epoch = req->epoch,
@@ -21,7 +25,7 @@ refuse(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
 		.stream_id = req->stream_id,
 		.cookie = reason == TOKD_R_VALIDATE ? tokd_cookie_make(w, peer) : 0,
 		.reason = reason,
-		.retry_ms = retry_ms,
+		.retry_ms = more,
 	};
 
 	if (unlikely(tokd_text_peer(w, peer))) {
@@ -42,7 +46,7 @@ void
 tokd_reply_refuse(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
 	const struct tokd_peer *peer, enum tokd_reason reason)
 {
-	refuse(w, m, req, peer, reason, 0);
+	refuse(w, m, req, peer, reason, reason == TOKD_R_VERSION ? TOKD_WIRE_VERSION : 0);
 }
 
 void
@@ -50,6 +54,20 @@ tokd_reply_busy(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req
 	const struct tokd_peer *peer, uint32_t retry_ms)
 {
 	refuse(w, m, req, peer, TOKD_R_BUSY, retry_ms);
+}
+
+uint16_t
+tokd_reply_room(const struct tokd_worker *w, const struct tokd_req *req, const struct tokd_addr *to)
+{
+	const uint32_t headers =
+		sizeof(struct rte_udp_hdr) +
+		(tokd_addr_is_v4(to) ? sizeof(struct rte_ipv4_hdr) : sizeof(struct rte_ipv6_hdr));
+	const uint32_t said = RTE_MAX(req->reply_max, (uint32_t)TOKD_WIRE_REPLY_LEAST);
+	uint32_t most = RTE_MIN(w->mtu - headers, sizeof(struct tokd_rep) + TOKD_WIRE_PAYLOAD);
+
+	if (req->reply_max != 0)
+		most = RTE_MIN(most, said);
+	return (uint16_t)RTE_ALIGN_FLOOR(most - sizeof(struct tokd_rep), sizeof(uint32_t));
 }
 
 /* The client may send packets below next + credit. */
@@ -130,6 +148,7 @@ tokd_reply_send(struct tokd_worker *w, struct tokd_stream *s, uint32_t first, ui
 		.version = TOKD_WIRE_VERSION,
 		.type = TOKD_REPLY,
 		.flags = (count > 0 && first == 0 ? TOKD_F_FIRST : 0) | (done ? TOKD_F_DONE : 0) |
+			 (done && s->uncounted ? TOKD_F_UNCOUNTED : 0) |
 			 (count > 0 ? s->flags & (TOKD_F_SHORT | TOKD_F_DECODE) : 0) |
 			 (reason != TOKD_R_NONE ? TOKD_F_FAIL : 0),
 		.epoch = s->key.epoch,

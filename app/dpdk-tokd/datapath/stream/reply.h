@@ -20,8 +20,15 @@ tokd_reply_shift(const struct tokd_stream *s)
 static inline uint32_t
 tokd_reply_ids_max(const struct tokd_stream *s)
 {
-	return TOKD_WIRE_PAYLOAD >> tokd_reply_shift(s);
+	return s->reply_room >> tokd_reply_shift(s);
 }
+
+/*
+ * Bytes for ids in each reply to the stream that `req`, a DATA, opens: what the path takes, as far
+ * as the client knows it, and our own link.
+ */
+uint16_t tokd_reply_room(
+	const struct tokd_worker *w, const struct tokd_req *req, const struct tokd_addr *to);
 
 /* Of a reply with n ids. */
 static inline uint64_t

@@ -84,27 +84,31 @@ struct tokd_stream {
 	uint8_t state;	       /* enum tokd_stream_state */
 	uint8_t reason;	       /* FAILED: enum tokd_reason */
 	uint8_t error;	       /* FAILED by the tokenizer: enum tok_error_code */
-	uint16_t flags;	    /* TOKD_F_IDS, _STREAM and _SHORT of its packets; SHORT if it can be */
-	bool touched;	    /* is in w->touched */
-	bool due;	    /* owes a reply at the end of the burst */
-	bool flush;	    /* with all ids, also if they do not fill a packet */
-	bool backpressured; /* the ring was full when it was last fed: credit is 0 */
-	bool aborting;	    /* FAILED, and its ABORT record is not in the ring yet */
-	bool published;	    /* its first record is in the ring */
-	bool watched;	    /* has unacknowledged ids in the ring */
-	bool deferred;	    /* is in the queue of its source */
-	bool told_to_wait;  /* its client asked while it was: credit is 0 until it is fed */
-	bool gathered;	    /* is in w->gathered */
-	bool awaited;	    /* DONE, ids not all acknowledged: in list awaited */
-	bool validated;	    /* a cookie of its client was right */
-	uint32_t unacked;   /* packets fed since the last reply */
-	uint64_t t_active;  /* TSC of its latest packet; OPEN: that made progress */
-	uint64_t serial;    /* of its records */
-	uint64_t name;	    /* of its key and MAC address: for names */
-	struct tokb *keys;  /* of its blocks; NULL: without --block-keys */
-	struct tokd_terms *terms; /* OPEN: that it began with */
-	uint32_t max_text;	  /* of these, also when they have gone */
-	uint32_t vocab;		  /* the same: its vocabulary's checksum */
+	uint16_t flags;	     /* TOKD_F_IDS, _STREAM and _SHORT of its packets; SHORT if it can be */
+	uint16_t reply_room; /* bytes of ids in a reply, at most; a multiple of 4 */
+	bool touched;	     /* is in w->touched */
+	bool due;	     /* owes a reply at the end of the burst */
+	bool flush;	     /* with all ids, also if they do not fill a packet */
+	bool backpressured;  /* the ring was full when it was last fed: credit is 0 */
+	bool aborting;	     /* FAILED, and its ABORT record is not in the ring yet */
+	bool published;	     /* its first record is in the ring */
+	bool watched;	     /* has unacknowledged ids in the ring */
+	bool deferred;	     /* is in the queue of its source */
+	bool told_to_wait;   /* its client asked while it was: credit is 0 until it is fed */
+	bool gathered;	     /* is in w->gathered */
+	uint8_t waiting;     /* packets held from `next` on, while it is deferred or gathered */
+	bool awaited;	     /* DONE, ids not all acknowledged: in list awaited */
+	bool validated;	     /* a cookie of its client was right */
+	bool uncounted;	     /* DONE: the GPU tokenizes it, so that `total` is not known here */
+	uint32_t unacked;    /* packets fed since the last reply */
+	uint64_t t_active;   /* TSC of its latest packet; OPEN: that made progress */
+	uint64_t serial;     /* of its records */
+	uint64_t name;	     /* of its key and MAC address: for names */
+	struct tokb *keys;   /* of its blocks; NULL: without --block-keys */
+	struct tokd_gpu_text *gpu_text; /* OPEN: keeps its text; NULL: it is not kept */
+	struct tokd_terms *terms;	/* OPEN: that it began with */
+	uint32_t max_text;		/* of these, also when they have gone */
+	uint32_t vocab;			/* the same: its vocabulary's checksum */
 
 	/* times, TSC */
 	uint64_t t_open;    /* its first packet was received */
@@ -226,6 +230,8 @@ void tokd_stream_done(struct tokd_worker *w, struct tokd_stream *s);
 void tokd_stream_fail(struct tokd_worker *w, struct tokd_stream *s, enum tokd_reason reason);
 /* False while the ring is full. */
 bool tokd_stream_abort(struct tokd_worker *w, struct tokd_stream *s);
+/* Only puts the ABORT record into the ring. */
+bool tokd_stream_put_abort(struct tokd_worker *w, const struct tokd_stream *s);
 void tokd_stream_release(struct tokd_worker *w, struct tokd_stream *s);
 /* Rule 9: the client has the ids below `ids_ack`. Ids never sent cannot be acknowledged. */
 void tokd_stream_ids_ack(struct tokd_worker *w, struct tokd_stream *s, uint32_t ids_ack);
@@ -262,6 +268,17 @@ enum tokd_feed {
 /* Feed packet `next`, which is m. The caller frees m. */
 enum tokd_feed tokd_stream_feed(
 	struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *m, uint64_t t_rx);
+/*
+ * Call before each piece: it builds replies in time, and checks that the turn does not get too long
+ * and that the source has not had its share. TOKD_FED: feed the piece.
+ */
+enum tokd_feed tokd_stream_may_feed(struct tokd_worker *w, struct tokd_stream *s);
+/*
+ * Feed bytes that are in no packet: as many of *n as fit one piece. *n becomes the number fed.
+ * `last`: the text ends with the last of the bytes; `want` is then the text's CRC32C.
+ */
+enum tokd_feed tokd_stream_feed_bytes(struct tokd_worker *w, struct tokd_stream *s,
+	const uint8_t *text, uint32_t *n, bool last, uint32_t want, uint64_t t_rx);
 /* Feed held packets that are next. */
 void tokd_stream_feed_held(struct tokd_worker *w, struct tokd_stream *s);
 /* Feed what was held until the burst's frames were taken, packets that follow each other at once.
@@ -295,8 +312,21 @@ static inline void
 tokd_held_free(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *m)
 {
 	w->n_held -= m->nb_segs;
-	tokd_drr_hold(&w->drr, &s->source->flow, -m->nb_segs);
+	s->source->flow.held -= m->nb_segs;
 	rte_pktmbuf_free(m);
+}
+
+/* Packets held behind a gap wait for their client, not for the tokenizer: they delay nobody. */
+static inline void
+tokd_held_count(struct tokd_worker *w, struct tokd_stream *s)
+{
+	const uint64_t gaps = ~s->held_bits;
+	int n = 0;
+
+	if (s->deferred || s->gathered)
+		n = gaps != 0 ? __builtin_ctzll(gaps) : TOKD_WIRE_WINDOW;
+	tokd_drr_count(&w->drr, &s->source->flow, n - s->waiting);
+	s->waiting = (uint8_t)n;
 }
 
 /* Of its records. */

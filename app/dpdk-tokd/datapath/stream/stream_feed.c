@@ -14,6 +14,7 @@
 #include <rte_memcpy.h>
 
 #include <crc32c.h>
+#include "gpu_text.h"
 #include "reply.h"
 #include "stream.h"
 #include "datapath/token_ring_write.h"
@@ -119,7 +120,8 @@ publish(struct tokd_worker *w, struct tokd_stream *s, enum tokd_rec_kind kind, u
 	}
 	tokd_ring_publish_bytes(&w->ring, pos, kind, bytes);
 	tokd_count_record(w);
-	take_times(w, s, kind, rec);
+	if (likely(!tokd_gpu_text_is_back(w, s))) /* the GPU had it meanwhile */
+		take_times(w, s, kind, rec);
 	s->published = true;
 
 	if (count > 0 && (s->flags & TOKD_F_IDS)) {
@@ -137,7 +139,12 @@ publish(struct tokd_worker *w, struct tokd_stream *s, enum tokd_rec_kind kind, u
 static enum tokd_feed
 feed_failed(struct tokd_worker *w, struct tokd_stream *s, enum tokd_reason reason)
 {
-	tokd_stream_fail(w, s, reason);
+	if (unlikely(tokd_gpu_text_is_back(w, s))) {
+		s->state = TOKD_STREAM_FAILED;
+		s->reason = (uint8_t)reason;
+	} else {
+		tokd_stream_fail(w, s, reason);
+	}
 	return TOKD_FEED_FAILED;
 }
 
@@ -202,7 +209,7 @@ feed_as(struct tokd_worker *w, struct tokd_stream *s, enum tokd_rec_kind kind, c
 	}
 	pos = reserve(w, s, tokd_rec_most(&w->ring, kind, room));
 	if (unlikely(pos == TOKD_RING_FULL)) {
-		w->counter[C_DROP_RING_FULL]++;
+		w->counter[C_DROP_RING_FULL] += !tokd_gpu_text_is_back(w, s); /* no packet */
 		return TOKD_NOT_FED;
 	}
 	/* Before the last ids are published: a corrupt text never gets a LAST record. */
@@ -244,17 +251,28 @@ static enum tokd_feed
 feed_piece(struct tokd_worker *w, struct tokd_stream *s, const uint8_t *text, uint32_t n, bool last,
 	uint32_t want, uint64_t t_rx)
 {
+	enum tokd_feed how;
+
 	if (unlikely(s->flags & TOKD_F_DECODE))
 		return feed_as(w, s, TOKD_REC_TEXT, text, n, last, want, t_rx);
+	if (unlikely(s->gpu_text != NULL) &&
+		tokd_gpu_text_take(w, s, text, n, last, want, t_rx, &how))
+		return how;
 	return feed_as(w, s, TOKD_REC_TOKENS, text, n, last, want, t_rx);
 }
 
-/*
- * Before a piece: replies are built in time, the turn does not get too long, and the source has not
- * had its share. TOKD_FED: feed it.
- */
-static enum tokd_feed
-may_feed(struct tokd_worker *w, struct tokd_stream *s)
+enum tokd_feed
+tokd_stream_feed_bytes(struct tokd_worker *w, struct tokd_stream *s, const uint8_t *text,
+	uint32_t *n, bool last, uint32_t want, uint64_t t_rx)
+{
+	const uint32_t all = *n;
+
+	*n = piece_of(w, s, all);
+	return feed_as(w, s, TOKD_REC_TOKENS, text, *n, last && *n == all, want, t_rx);
+}
+
+enum tokd_feed
+tokd_stream_may_feed(struct tokd_worker *w, struct tokd_stream *s)
 {
 	if (unlikely(w->ring.head - w->reply_head >= (w->ring.mask + 1) >> ANSWER_SHIFT)) {
 		tokd_reply_flush(w);
@@ -305,7 +323,7 @@ tokd_stream_feed(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *
 		}
 		n = piece_of(w, s, RTE_MIN(left, rte_pktmbuf_data_len(m) - at));
 		last = (req.flags & TOKD_F_LAST) && n == left;
-		how = may_feed(w, s);
+		how = tokd_stream_may_feed(w, s);
 		if (unlikely(how != TOKD_FED))
 			return how;
 		how = feed_piece(w, s, rte_pktmbuf_mtod_offset(m, const uint8_t *, at), n, last,
@@ -365,7 +383,7 @@ feed_next(struct tokd_worker *w, struct tokd_stream *s, uint32_t *n)
 		*n = 1;
 		return tokd_stream_feed(w, s, held->m, held->t_rx);
 	}
-	how = may_feed(w, s);
+	how = tokd_stream_may_feed(w, s);
 	if (unlikely(how != TOKD_FED))
 		return how;
 	how = feed_piece(w, s, w->gather, last.offset + last.length - s->text_end,
@@ -401,10 +419,14 @@ tokd_stream_feed_gathered(struct tokd_worker *w)
 		struct tokd_stream *s = w->gathered[i];
 		const uint32_t text_end = s->text_end;
 
+		if (unlikely(!s->gathered))
+			continue; /* it ended in this burst, and gave way to another */
 		s->gathered = false;
+		tokd_held_count(w, s);
 		tokd_stream_feed_held(w, s);
 		tokd_stream_touch(w, s); /* feeding may have flushed replies */
-		if (s->state != TOKD_STREAM_OPEN || (s->held_bits & 1))
+		/* Not if it only waits: in overload each text would get a reply more. */
+		if (s->state != TOKD_STREAM_OPEN || ((s->held_bits & 1) && !s->deferred))
 			s->due = true;
 		if (s->text_end != text_end)
 			tokd_stream_renew(w, s);
@@ -422,6 +444,7 @@ serve(struct tokd_worker *w, struct tokd_flow *f)
 
 	TAILQ_REMOVE(&f->queue, s, later);
 	s->deferred = false;
+	tokd_held_count(w, s);
 	w->drr.served = f;
 	tokd_stream_feed_held(w, s);
 	w->drr.served = NULL;
@@ -454,5 +477,13 @@ tokd_stream_feed_deferred(struct tokd_worker *w)
 void
 tokd_stream_probe(struct tokd_worker *w, struct tokd_stream *s)
 {
-	reserve(w, s, worst_case(w, s, piece_of(w, s, TOKD_WIRE_PAYLOAD)));
+	uint64_t bytes = worst_case(w, s, piece_of(w, s, TOKD_WIRE_PAYLOAD));
+
+	if (unlikely(s->gpu_text != NULL) && !s->gpu_text->leaves) {
+		const uint32_t n = s->gpu_text->n + TOKD_WIRE_PAYLOAD;
+
+		bytes = tokd_rec_bytes(
+			tokd_rec_words(TOKD_REC_BYTES, RTE_MIN(n, w->gpu_texts->room)));
+	}
+	reserve(w, s, bytes);
 }

@@ -4,6 +4,7 @@
  * names its rule of doc/reference/protocol.md.
  */
 #include "cookie.h"
+#include "refused.h"
 #include "reply.h"
 #include "stream.h"
 #include "text_port.h"
@@ -97,6 +98,7 @@ drop_latest(struct tokd_worker *w, struct tokd_stream *s)
 		return;
 	s->held_bits &= ~(UINT64_C(1) << i);
 	tokd_held_free(w, s, s->held[(s->next + i) % TOKD_WIRE_WINDOW].m);
+	tokd_held_count(w, s);
 	w->counter[C_DROP_HELD]++;
 }
 
@@ -125,7 +127,8 @@ hold(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *m, uint32_t 
 	s->held[packet % TOKD_WIRE_WINDOW] = (struct tokd_held){.m = m, .t_rx = w->t_burst};
 	s->held_bits |= UINT64_C(1) << (packet - s->next);
 	w->n_held += m->nb_segs;
-	tokd_drr_hold(&w->drr, &s->source->flow, m->nb_segs);
+	s->source->flow.held += m->nb_segs;
+	tokd_held_count(w, s);
 	return true;
 }
 
@@ -247,39 +250,53 @@ data_for_done(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *m,
 }
 
 static bool
-too_much_waits(const struct tokd_worker *w, struct tokd_flow *f)
+too_much_waits(const struct tokd_worker *w, struct tokd_source *source)
 {
+	struct tokd_flow *f = &source->flow;
 	const uint32_t room = tokd_held_room(w, f);
+	uint64_t most = w->delay_most;
 
 	if (likely(!w->drr.shared))
 		return unlikely(f->state != TOKD_FLOW_IDLE && room == 0);
+	/* Forged texts would take all of the wait: half of it is kept for validated sources. */
+	if (!source->validated)
+		most /= 2;
 	/* Half of the room is for texts that have begun. */
-	return unlikely(room < f->held || tokd_drr_delay(&w->drr, f) > w->delay_most);
+	return unlikely(room < f->held || tokd_drr_delay(&w->drr, f) > most);
 }
 
 /*
  * A new text of a source of which too much waits is refused once: not accepted and left to time
- * out. The packets behind the one that was refused do not begin it either. True: m was taken.
+ * out. True: m was taken.
  */
 static bool
 turn_away(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
-	const struct tokd_peer *peer, struct tokd_flow *f)
+	const struct tokd_peer *peer, struct tokd_source *source)
 {
-	const uint64_t name = tokd_mix(req->stream_id ^ (uintptr_t)f);
-	uint64_t *refused = &w->refused[name % RTE_DIM(w->refused)];
-	const bool again = req->packet > 0 && f->t_retry > w->t_burst && *refused == name;
-	uint64_t ticks;
+	uint64_t ticks, name;
+	uint32_t ms;
 
-	if (unlikely(again)) {
+	if (likely(!too_much_waits(w, source)))
+		return false;
+	name = tokd_refused_name(w, req, peer);
+	if (req->packet > 0 && tokd_refused_have(w, name)) {
 		tokd_drop(w, m, C_DROP_BACKLOG);
 		return true;
 	}
-	if (likely(!too_much_waits(w, f)))
-		return false;
-	ticks = tokd_drr_retry(&w->drr, f, w->tsc_hz);
-	*refused = name;
+	if (!source->validated) {
+		if (!tokd_cookie_check(w, peer, req->cookie)) {
+			refuse(w, m, req, peer, C_DROP_VALIDATE, TOKD_R_VALIDATE);
+			return true;
+		}
+		tokd_source_validate(w, source);
+		if (!too_much_waits(w, source))
+			return false;
+	}
+	ticks = tokd_drr_retry(&w->drr, &source->flow, w->tsc_hz);
+	ms = (uint32_t)(ticks * 1000 / w->tsc_hz) + 1;
+	tokd_refused_put(w, name, w->t_burst + ms * w->tsc_hz / 1000);
 	w->counter[C_DROP_BACKLOG]++;
-	tokd_reply_busy(w, m, req, peer, (uint32_t)(ticks * 1000 / w->tsc_hz) + 1);
+	tokd_reply_busy(w, m, req, peer, ms);
 	return true;
 }
 
@@ -309,7 +326,7 @@ begin(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
 	source = tokd_source_of(w, &key->addr);
 	if (unlikely(scarce))
 		tokd_source_validate(w, source);
-	if (unlikely(turn_away(w, m, req, peer, &source->flow)))
+	if (unlikely(turn_away(w, m, req, peer, source)))
 		return NULL;
 	s = tokd_stream_open(w, source, key, vocab, req->flags, &why);
 	if (unlikely(s == NULL)) {
@@ -319,7 +336,9 @@ begin(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
 			refuse(w, m, req, peer, C_DROP_REPEAT, why);
 		return NULL;
 	}
+	tokd_refused_forget(w, req, peer);
 	s->peer = *peer;
+	s->reply_room = tokd_reply_room(w, req, &peer->addr);
 	s->validated = scarce;
 	return s;
 }
@@ -470,6 +489,36 @@ tokd_stream_rx_waiting(struct tokd_worker *w)
 	a->m = NULL;
 }
 
+bool
+tokd_refused_follows_now(
+	struct tokd_worker *w, const struct rte_mbuf *m, uint32_t off, const struct tokd_peer *peer)
+{
+	struct tokd_req req;
+
+	if (rte_pktmbuf_data_len(m) < off + sizeof(req))
+		return false;
+	memcpy(&req, rte_pktmbuf_mtod_offset(m, const void *, off), sizeof(req));
+	if (req.packet == 0 || req.type != TOKD_DATA || req.magic != TOKD_WIRE_MAGIC)
+		return false;
+	tokd_stream_rx_waiting(w);
+	return tokd_refused_have(w, tokd_refused_name(w, &req, peer));
+}
+
+/*
+ * Rule 1. Other protocols get no reply, nor does a REPLY of whatever version: nobody can make two
+ * services loop.
+ */
+static void
+not_ours(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
+	const struct tokd_peer *peer)
+{
+	if (req->magic != TOKD_WIRE_MAGIC || req->type == TOKD_REPLY ||
+		req->version == TOKD_WIRE_VERSION)
+		tokd_drop(w, m, C_DROP_MAGIC);
+	else
+		refuse(w, m, req, peer, C_DROP_VERSION, TOKD_R_VERSION);
+}
+
 void
 tokd_stream_rx(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_peer *peer)
 {
@@ -477,19 +526,14 @@ tokd_stream_rx(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_peer
 	struct tokd_arrival *a = &t->arrival[t->waits ^ 1];
 	struct tokd_req req;
 
-	/* Rule 1: other protocols get no reply, so that nobody can make two services loop. */
 	if (unlikely(rte_pktmbuf_data_len(m) < sizeof(req))) {
 		tokd_drop(w, m, C_DROP_MAGIC);
 		return;
 	}
 	req = tokd_req_read(m);
-	if (unlikely(req.magic != TOKD_WIRE_MAGIC ||
+	if (unlikely(req.magic != TOKD_WIRE_MAGIC || req.version != TOKD_WIRE_VERSION ||
 		     (req.type != TOKD_DATA && req.type != TOKD_POLL))) {
-		tokd_drop(w, m, C_DROP_MAGIC);
-		return;
-	}
-	if (unlikely(req.version != TOKD_WIRE_VERSION)) {
-		refuse(w, m, &req, peer, C_DROP_VERSION, TOKD_R_VERSION);
+		not_ours(w, m, &req, peer);
 		return;
 	}
 	*a = (struct tokd_arrival){.m = m,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Stream states and their lists. Streams move between lists; nothing is allocated. */
+#include "gpu_text.h"
 #include "reply.h"
 #include "stream.h"
 #include "datapath/mix.h"
@@ -124,6 +125,7 @@ tokd_stream_defer(struct tokd_worker *w, struct tokd_stream *s)
 	if (s->deferred)
 		return;
 	s->deferred = true;
+	tokd_held_count(w, s);
 	tokd_drr_wait(&w->drr, &s->source->flow);
 	TAILQ_INSERT_TAIL(&s->source->flow.queue, s, later);
 	w->counter[C_FEED_DEFERRED]++;
@@ -136,6 +138,7 @@ no_longer_wait(struct tokd_worker *w, struct tokd_stream *s)
 
 	TAILQ_REMOVE(&f->queue, s, later);
 	s->deferred = false;
+	tokd_held_count(w, s);
 	if (TAILQ_EMPTY(&f->queue) && f != w->drr.served)
 		tokd_drr_leave(&w->drr, f);
 }
@@ -161,6 +164,10 @@ close_open(struct tokd_worker *w, struct tokd_stream *s)
 	tokd_source_sub(w, s->source, TOKD_KIND_OPEN);
 	if (s->deferred)
 		no_longer_wait(w, s);
+	else if (unlikely(s->waiting > 0))
+		tokd_held_count(w, s); /* it is gathered, and holds nothing any more */
+	if (unlikely(s->gpu_text != NULL))
+		tokd_gpu_text_drop(w, s);
 	if (s->known.le_prev != NULL)
 		LIST_REMOVE(s, known);
 	count(&t->n_open, -1);
@@ -174,6 +181,7 @@ tokd_stream_release(struct tokd_worker *w, struct tokd_stream *s)
 {
 	struct tokd_streams *t = w->streams;
 
+	s->gathered = false;
 	tokd_spill_forget(w, s);
 	LIST_REMOVE(s, keyed);
 	count(&t->n_used, -1);
@@ -281,6 +289,8 @@ tokd_stream_open(struct tokd_worker *w, struct tokd_source *source,
 	TAILQ_INSERT_TAIL(&s->source->open, s, of_source);
 	if (w->sink != NULL)
 		LIST_INSERT_HEAD(bucket_of_serial(t, s->serial), s, known);
+	if (unlikely(w->gpu_texts != NULL))
+		tokd_gpu_text_begin(w, s, vocab);
 	count(&t->n_open, 1);
 	count(&t->n_used, 1);
 	w->counter[C_STREAMS_OPENED]++;
@@ -318,7 +328,7 @@ tokd_stream_done(struct tokd_worker *w, struct tokd_stream *s)
 }
 
 bool
-tokd_stream_abort(struct tokd_worker *w, struct tokd_stream *s)
+tokd_stream_put_abort(struct tokd_worker *w, const struct tokd_stream *s)
 {
 	uint64_t pos = tokd_ring_reserve(&w->ring, tokd_rec_bytes(0));
 	struct tokd_rec *rec;
@@ -339,7 +349,14 @@ tokd_stream_abort(struct tokd_worker *w, struct tokd_stream *s)
 	};
 	tokd_ring_publish(&w->ring, pos, tokd_stream_kind(s));
 	tokd_count_record(w);
+	return true;
+}
 
+bool
+tokd_stream_abort(struct tokd_worker *w, struct tokd_stream *s)
+{
+	if (!tokd_stream_put_abort(w, s))
+		return false;
 	/* It may be evicted now; it stays to answer its client. */
 	TAILQ_REMOVE(&w->streams->aborting, s, link);
 	add_finished(w->streams, s);

@@ -9,10 +9,9 @@
 #include "text_port.h"
 #include "datapath/token_ring_write.h"
 
-/* Bytes of one answer; a longer one continues in the next datagram, with a whole id. */
-#define ANSWER_BYTES (sizeof(struct tokd_rep) + TOKD_WIRE_PAYLOAD)
-#define DECIMAL_MAX 10 /* digits of an id */
-#define HEADERS 28     /* of a datagram: IPv4 and UDP */
+#define ANSWER_MAX (sizeof(struct tokd_rep) + TOKD_WIRE_PAYLOAD) /* bytes */
+#define DECIMAL_MAX 10						 /* digits of an id */
+#define HEADERS 28						 /* of a datagram: IPv4 and UDP */
 
 static void
 answer_line(struct tokd_worker *w, const struct tokd_peer *peer, const char *line, uint16_t bytes)
@@ -135,19 +134,27 @@ received(const struct tokd_stream *s)
 	return (uint32_t)(s->received - sizeof(struct tokd_req));
 }
 
+/* Bytes of one answer; a longer one continues in the next datagram, with a whole id. */
+static uint32_t
+answer_room(const struct tokd_stream *s)
+{
+	return (uint32_t)sizeof(struct tokd_rep) + s->reply_room;
+}
+
 /* Ids separated by blanks, then a line feed, in as few datagrams as possible. */
 static void
 answer_ids(struct tokd_worker *w, const struct tokd_stream *s)
 {
 	uint32_t ids[TOKD_REPLY_IDS], n;
-	char line[ANSWER_BYTES];
+	const uint32_t room = answer_room(s);
+	char line[ANSWER_MAX];
 	uint16_t used = 0;
 
 	for (uint32_t first = 0; first < s->total; first += n) {
 		n = RTE_MIN(s->total - first, (uint32_t)TOKD_REPLY_IDS);
 		tokd_reply_ids_copy(w, s, first, n, ids);
 		for (uint32_t i = 0; i < n; i++) {
-			if (used + DECIMAL_MAX + 1u > sizeof(line)) {
+			if (used + DECIMAL_MAX + 1u > room) {
 				answer_line(w, &s->peer, line, used);
 				used = 0;
 			}
@@ -195,7 +202,7 @@ tokd_text_reply(struct tokd_worker *w, struct tokd_stream *s)
 	w->counter[C_TEXT_PORT]++;
 	bytes = bytes_of_ids(w, s);
 	if (likely(is_within_limit(
-		    w, received(s), bytes, bytes / (ANSWER_BYTES - DECIMAL_MAX) + 1)))
+		    w, received(s), bytes, bytes / (answer_room(s) - DECIMAL_MAX) + 1)))
 		answer_ids(w, s);
 	else
 		answer_error(w, &s->peer, "answer above 3 bytes a byte received: use tokd-client",

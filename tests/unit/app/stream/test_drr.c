@@ -7,12 +7,19 @@
 
 static struct tokd_drr drr;
 
+/* A turn of a worker that was only idle or tokenized; `given`: ticks since it began. */
+static void
+turn_at(uint64_t given)
+{
+	tokd_drr_turn(&drr, TICKS, given, given - drr.took, UINT64_MAX);
+}
+
 static void
 begin_shared(void)
 {
 	tokd_drr_init(&drr);
 	drr.n_last = 3;
-	tokd_drr_turn(&drr, TICKS, 101, UINT64_MAX);
+	turn_at(101);
 	assert_true(drr.shared);
 }
 
@@ -57,7 +64,7 @@ TEST(drr_a_source_that_is_alone_gets_all_the_time)
 	struct tokd_flow flow = {0};
 
 	tokd_drr_init(&drr);
-	tokd_drr_turn(&drr, TICKS, 1000000, 10);
+	tokd_drr_turn(&drr, TICKS, 1000000, 0, 10);
 	assert_int_equal(drr.slice, TICKS);
 	tokd_drr_charge(&drr, &flow, 100 * TICKS);
 	assert_true(tokd_drr_may_take(&drr, &flow));
@@ -82,10 +89,10 @@ TEST(drr_who_takes_less_than_half_of_its_share_is_served_first)
 	assert_ptr_equal(serve(1000), &light);
 	assert_ptr_not_equal(serve(1), &light); /* now it is heavy, too */
 	tokd_drr_leave(&drr, &light);
-	tokd_drr_turn(&drr, TICKS, 101 + drr.fill / 2, UINT64_MAX);
+	turn_at(101 + drr.fill / 2);
 	assert_false(tokd_drr_may_take(&drr, &light));
 	assert_in_range(light.saved, TICKS / 2 - 1, TICKS / 2);
-	tokd_drr_turn(&drr, TICKS, 101 + 2 * drr.fill, UINT64_MAX);
+	turn_at(101 + 2 * drr.fill);
 	assert_true(tokd_drr_may_take(&drr, &light));
 	assert_int_equal(light.saved, TICKS);
 }
@@ -99,12 +106,66 @@ TEST(drr_light_sources_leave_heavy_ones_half_of_the_time)
 	tokd_drr_charge(&drr, &heavy, 2000);
 	tokd_drr_wait(&drr, &heavy);
 	for (uint32_t i = 0; i < RTE_DIM(light); i++) {
-		light[i] = (struct tokd_flow){.saved = TICKS / 2, .t_saved = 101};
+		light[i] = (struct tokd_flow){.saved = TICKS / 2, .at_saved = 101};
 		tokd_drr_wait(&drr, &light[i]);
 	}
 	for (uint32_t i = 0; i < 20; i++)
 		n_heavy += serve(900) == &heavy;
 	assert_in_range(n_heavy, 8, 12);
+}
+
+/* Else all would be light, and nobody refused, where frames take most of the time. */
+TEST(drr_of_sources_that_take_all_alike_none_is_light_however_little_it_takes)
+{
+	struct tokd_flow flow[3] = {0};
+
+	begin_shared();
+	for (uint64_t now = 1000; now < 100 * drr.fill; now += 1000) {
+		tokd_drr_turn(&drr, TICKS, now, 0, UINT64_MAX);
+		for (uint32_t i = 0; i < RTE_DIM(flow); i++)
+			tokd_drr_charge(&drr, &flow[i], 10);
+	}
+	for (uint32_t i = 0; i < RTE_DIM(flow); i++)
+		assert_true(flow[i].heavy);
+}
+
+TEST(drr_a_rested_source_is_refused_last)
+{
+	struct tokd_flow light[2] = {
+		{.saved = TICKS / 2, .at_saved = 101}, {.saved = TICKS / 2, .at_saved = 101}};
+	struct tokd_flow rested = {.saved = TICKS, .at_saved = 101};
+
+	begin_shared();
+	drr.ticks = 10;
+	assert_int_equal(tokd_drr_delay(&drr, &rested), 0);
+	tokd_drr_wait(&drr, &light[0]);
+	tokd_drr_count(&drr, &light[0], 4);
+	assert_int_equal(tokd_drr_delay(&drr, &light[1]), 4 * 10);
+	assert_int_equal(tokd_drr_delay(&drr, &rested), 2 * 10);
+}
+
+TEST(drr_a_wait_counts_what_frames_take)
+{
+	struct tokd_flow f = {0};
+
+	begin_shared();
+	drr.ticks = 10;
+	tokd_drr_charge(&drr, &f, 2000);
+	tokd_drr_wait(&drr, &f);
+	tokd_drr_count(&drr, &f, 1);
+	assert_int_equal(tokd_drr_delay(&drr, &f), 5 * 10);
+	for (uint32_t i = 0; i < 100;
+		i++) { /* three times what the tokenizer has, and idle ticks */
+		const uint64_t idle = i * TICKS;
+
+		tokd_drr_turn(&drr, TICKS, 3 * drr.took + idle, idle, UINT64_MAX);
+		tokd_drr_charge(&drr, &f, 2 * TICKS);
+	}
+	f.heavy = true;
+	assert_in_range(tokd_drr_delay(&drr, &f), 5 * 28, 5 * 30);
+	/* One pause of the machine hardly counts. */
+	tokd_drr_turn(&drr, TICKS, UINT64_C(1) << 50, 99 * TICKS, UINT64_MAX);
+	assert_in_range(tokd_drr_delay(&drr, &f), 5 * 30, 5 * 40);
 }
 
 TEST(drr_a_pause_of_the_machine_is_not_owed_for_long)
@@ -127,7 +188,7 @@ TEST(drr_retry_times_of_a_source_follow_each_other)
 	drr.ticks = 10;
 	tokd_drr_charge(&drr, &f, 2000);
 	tokd_drr_wait(&drr, &f);
-	tokd_drr_hold(&drr, &f, 3);
+	tokd_drr_count(&drr, &f, 3);
 	assert_int_equal(tokd_drr_delay(&drr, &f), (3 + 4 * 3) * 10);
 	assert_int_equal(tokd_drr_retry(&drr, &f, 2000), 150);
 	assert_int_equal(tokd_drr_retry(&drr, &f, 2000), 150 + 500 * 3 / 2);
@@ -242,6 +303,115 @@ FIXTURE_TEST(drr_a_source_with_too_much_waiting_is_told_when_to_try_again)
 	expect_count(C_STREAMS_DONE, 2);
 }
 
+static void
+say_that_others_wait(uint32_t packets)
+{
+	struct tokd_drr *d = &fx->w.drr;
+
+	d->waiting[TOKD_FLOW_LIGHT] = d->waiting[TOKD_FLOW_HEAVY] = packets;
+	d->ticks = fx->w.delay_most;
+}
+
+static void
+expect_busy(uint64_t stream)
+{
+	const struct reply r = expect_reply();
+
+	assert_int_equal(r.rep.reason, TOKD_R_BUSY);
+	assert_int_equal(r.rep.stream_id, stream);
+	expect_nothing();
+}
+
+FIXTURE_TEST(drr_what_follows_a_refused_packet_is_dropped_unread_until_the_text_is_accepted)
+{
+	struct request r;
+	struct frame f;
+
+	share();
+	say_that_others_wait(100);
+	make_text(text, 2000, 1);
+	put_text(0, 1, 2000);
+	tokd_worker_turn(&fx->w);
+	expect_busy(1);
+	expect_count(C_DROP_BACKLOG, 2);
+	r = text_packet(1, text, 2000, 1400, 0, 1);
+	f = make_frame(&r);
+	f.udp->dgram_cksum ^= 1;
+	put(f.m);
+	tokd_worker_turn(&fx->w);
+	expect_nothing();
+	expect_count(C_DROP_BACKLOG, 3);
+	expect_count(C_DROP_UDP_CKSUM, 0);
+	/* Not for another one who reads the wire, nor for other texts of the client. */
+	f = make_frame(&r);
+	f.eth->src_addr.addr_bytes[5]++;
+	seal_frame(&f);
+	put(f.m);
+	tokd_worker_turn(&fx->w);
+	assert_int_equal(drain(), 1);
+	r.req.stream_id = 2;
+	send_request(&r);
+	tokd_worker_turn(&fx->w);
+	expect_busy(2);
+
+	say_that_others_wait(0); /* before the time that it was told */
+	put_text(0, 1, 2000);
+	tokd_worker_turn(&fx->w);
+	assert_true(is_done(1));
+	expect_text(1, text, 2000);
+	expect_count(C_DROP_BACKLOG, 5);
+}
+
+FIXTURE_TEST(drr_half_of_the_wait_is_for_validated_sources)
+{
+	struct request r = text_packet(1, "hello", 5, 100, 0, 0);
+	struct reply rep;
+
+	fx->validated = false;
+	share();
+	say_that_others_wait(1);
+	fx->w.drr.ticks = fx->w.delay_most * 3 / 8; /* two packets: three quarters of the limit */
+	send_request(&r);
+	tokd_worker_turn(&fx->w);
+	rep = expect_reply();
+	assert_int_equal(rep.rep.reason, TOKD_R_VALIDATE);
+	expect_count(C_DROP_VALIDATE, 1);
+	r.req.cookie = rep.rep.cookie;
+	send_request(&r);
+	tokd_worker_turn(&fx->w);
+	assert_true(is_done(1));
+	put_text(0, 2, 5); /* without a cookie: its source is known */
+	tokd_worker_turn(&fx->w);
+	assert_true(is_done(2));
+	say_that_others_wait(100);
+	put_text(0, 3, 5);
+	tokd_worker_turn(&fx->w);
+	expect_busy(3);
+}
+
+/* All of its texts behind a gap would else keep its next ones out. */
+FIXTURE_TEST(drr_what_waits_for_its_client_delays_no_other_text)
+{
+	const struct tokd_addr client = tokd_addr_v4(RTE_BE32(RTE_IPV4(10, 0, 0, 2)));
+	struct tokd_flow *f;
+
+	share();
+	for (uint32_t packet = 1; packet < 6; packet++) {
+		struct request r = data_request(1, packet, packet, "x", 1, 0);
+
+		send_request(&r);
+	}
+	tokd_worker_turn(&fx->w);
+	f = &tokd_source_find(&fx->w, &client)->flow;
+	assert_int_equal(f->held, 5);
+	f->heavy = true;
+	fx->w.drr.ticks = fx->w.delay_most;
+	put_text(0, 2, 5);
+	tokd_worker_turn(&fx->w);
+	assert_true(is_done(2));
+	expect_count(C_DROP_BACKLOG, 0);
+}
+
 FIXTURE_TEST(drr_who_asks_for_a_packet_that_waits_is_told_to_wait)
 {
 	struct request r;
@@ -262,4 +432,18 @@ FIXTURE_TEST(drr_who_asks_for_a_packet_that_waits_is_told_to_wait)
 	rep = expect_reply();
 	assert_true(rep.rep.flags & TOKD_F_DONE);
 	expect_text(1, text, 100);
+}
+
+FIXTURE_TEST(drr_who_only_waits_gets_no_reply)
+{
+	fx->w.feed_ticks = 0;
+	make_text(text, 2000, 1);
+	put_text(0, 1, 2000);
+	tokd_worker_turn(&fx->w);
+	expect_count(C_FEED_DEFERRED, 1);
+	expect_nothing();
+	fx->w.feed_ticks = UINT64_MAX;
+	tokd_worker_turn(&fx->w);
+	assert_true(is_done(1));
+	expect_text(1, text, 2000);
 }

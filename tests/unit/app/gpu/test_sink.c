@@ -1,123 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A worker with a sink: its ring, its loop and its streams. The transport is in this file. */
+/* A worker with a sink: its ring, its loop and its streams. */
 #include <stdlib.h>
 
-#include <ring/geometry.h>
-
+#include "fake_gpu.h"
 #include "fixture.h"
-#include "control/gpu_sink_control.h"
 #include "telemetry/histogram.h"
-
-#define SLOTS 8
-#define OUTPUTS 128u /* as many posts, of the least that one takes; and the least there may be */
-
-/* A GPU ring whose consumer is the test: every slot has the status that it is told. */
-static struct {
-	struct tokg_transport t;
-	struct tokg_back back;
-	uint64_t done[SLOTS];
-	struct tokg_hdr hdr[SLOTS];
-	bool is_broken;
-	uint32_t n_posts;
-} gpu;
-
-static int
-test_post(struct tokg_transport *t, uint32_t slot, const void *payload, uint32_t bytes,
-	const struct tokg_hdr *hdr, enum tokg_order order)
-{
-	gpu.hdr[slot] = *hdr;
-	gpu.n_posts++;
-	return 1;
-}
-
-static int
-test_poll(struct tokg_transport *t)
-{
-	return gpu.is_broken ? -1 : 0;
-}
-
-static int
-test_read_back(struct tokg_transport *t)
-{
-	gpu.back.heartbeat++;
-	t->n_reads++;
-	return 1;
-}
-
-static int
-test_reconnect(struct tokg_transport *t, uint64_t *tickets, struct tokg_error *err)
-{
-	for (uint32_t i = 0; i < SLOTS; i++)
-		tickets[i] = gpu.hdr[i].ticket;
-	gpu.is_broken = false;
-	return 1;
-}
-
-static void
-test_close(struct tokg_transport *t)
-{
-}
-
-static const struct tokg_transport_ops test_ops = {
-	.name = "test",
-	.post = test_post,
-	.flush = test_poll,
-	.poll = test_poll,
-	.read_back = test_read_back,
-	.reconnect = test_reconnect,
-	.close = test_close,
-};
-
-static void
-embed(enum tokg_status status)
-{
-	for (uint32_t i = 0; i < SLOTS; i++) {
-		if (gpu.hdr[i].ticket == (gpu.done[i] >> 8) + 1)
-			gpu.done[i] = TOKG_DONE(gpu.hdr[i].ticket, status);
-	}
-	gpu.back.released = gpu.n_posts;
-}
-
-/* Give the fixture's worker a sink, as tokd_sink_open does behind its connection. */
-static void
-give_sink(void)
-{
-	struct tokg_error err = {""};
-
-	memset(&gpu, 0, sizeof(gpu));
-	gpu.back.epoch = 1;
-	gpu.t = (struct tokg_transport){.ops = &test_ops,
-		.epoch = 1,
-		.back = &gpu.back,
-		.done = gpu.done,
-		.geometry = {.producers = 1,
-			.slots = SLOTS,
-			.slot_bytes = TOKG_SLOT_BYTES,
-			.kind = TOKG_KIND_WORD,
-			.dtype = TOKG_F32,
-			.dim = 8,
-			.n_ids = 1 << 20,
-			.out_bytes = OUTPUTS * TOKG_OUT_ALIGN}};
-	assert_true(tokg_geometry_fill(&gpu.t.geometry, &err));
-	if (!tokd_sink_make(&fx->w, &gpu.t, &err))
-		fail_msg("%s", err.text);
-}
 
 static void
 text(uint64_t stream)
 {
 	send_text(stream, "hello world", 11, 11, 0);
 	run();
-}
-
-/* Reads are due again after 5 us: turns take less. */
-static void
-turns(uint32_t n)
-{
-	for (; n > 0; n--) {
-		tokd_worker_turn(&fx->w);
-		rte_delay_us_block(10);
-	}
 }
 
 FIXTURE_TEST(sink_is_waited_for_as_a_reader)
@@ -231,26 +124,26 @@ FIXTURE_TEST(sink_that_is_broken_does_not_stop_the_worker)
 FIXTURE_TEST(sink_that_waits_is_counted)
 {
 	give_sink();
-	for (uint32_t i = 0; i < SLOTS + 2; i++)
+	for (uint32_t i = 0; i < GPU_SLOTS + 2; i++)
 		text(i);
 	turns(3);
-	assert_int_equal(gpu.n_posts, SLOTS);
+	assert_int_equal(gpu.n_posts, GPU_SLOTS);
 	embed(TOKG_BADSUM);
 	turns(3);
 	tokd_sink_count(&fx->w);
 	assert_true(fx->w.counter[C_SINK_NO_SLOT] > 0);
-	expect_count(C_SINK_BADSUM, SLOTS);
-	expect_count(C_SINK_AGAIN, SLOTS);
+	expect_count(C_SINK_BADSUM, GPU_SLOTS);
+	expect_count(C_SINK_AGAIN, GPU_SLOTS);
 	embed(TOKG_OK);
 	turns(3);
 	embed(TOKG_OK);
 	turns(3);
 	expect_count(C_SINK_NO_OUTPUT, 0);
-	/* Embedded, and never released: OUTPUTS of them are all there is. */
-	for (uint32_t i = 0; i < OUTPUTS + 2; i++) {
+	/* Embedded, and never released: GPU_OUTPUTS of them are all there is. */
+	for (uint32_t i = 0; i < GPU_OUTPUTS + 2; i++) {
 		text(100 + i);
 		turns(2);
-		for (uint32_t slot = 0; slot < SLOTS; slot++)
+		for (uint32_t slot = 0; slot < GPU_SLOTS; slot++)
 			gpu.done[slot] = TOKG_DONE(gpu.hdr[slot].ticket, TOKG_OK);
 	}
 	tokd_sink_count(&fx->w);

@@ -268,3 +268,31 @@ FIXTURE_TEST(share_answers_of_the_source_with_the_most_are_forgotten_first)
 		finish(100 + i % STREAMS, i);
 	assert_in_range(source(3)->n[TOKD_KIND_FINISHED], 0, 2);
 }
+
+/* Its stream is taken for a packet of a text that has ended, and is free again at once. */
+FIXTURE_TEST(share_text_that_ends_in_its_first_burst_may_give_way_in_it)
+{
+	struct request r;
+
+	finish(1, 7);
+	for (uint32_t i = 0; i < STREAMS; i++)
+		begin(2, 100 + i);
+	assert_int_equal(state_of(1, 7), TOKD_R_UNKNOWN);
+	for (uint32_t i = 0; i < STREAMS; i++) {
+		r = from(2, data_request(100 + i, 1, 5, "x", 1, TOKD_F_FIRST));
+		ask(&r);
+	}
+	drain();
+	assert_true(source(2)->validated); /* so the others' answers go first */
+	r = from(3, data_request(50, 0, 0, "hello", 5, 0));
+	send_request(&r);
+	r = from(3, data_request(50, 1, 5, "x", 1, TOKD_F_FIRST));
+	send_request(&r);
+	r = from(1, text_packet(7, "hello", 5, 100, 0, 0));
+	send_request(&r);
+	run();
+	drain();
+	assert_int_equal(state_of(3, 50), TOKD_R_UNKNOWN);
+	assert_int_equal(state_of(1, 7), TOKD_R_UNKNOWN);
+	drain();
+}

@@ -53,10 +53,26 @@ FIXTURE_TEST(refuse_other_versions_and_vocabularies)
 {
 	struct request r = data_request(1, 0, 0, "hello", 5, 0);
 
-	r.req.version = 2;
+	for (uint32_t version = 0; version < 256; version += 17) {
+		struct reply answer;
+
+		r.req.version = (uint8_t)version;
+		r.req.type = (uint8_t)(version == 0 ? TOKD_DATA : 4 * version); /* one of theirs */
+		ask(&r);
+		answer = expect_reply();
+		assert_int_equal(answer.rep.flags, TOKD_F_FAIL);
+		assert_int_equal(answer.rep.reason, TOKD_R_VERSION);
+		assert_int_equal(answer.rep.version, version);
+		assert_int_equal(answer.rep.speaks, TOKD_WIRE_VERSION);
+		assert_int_equal(answer.rep.epoch, r.req.epoch);
+		assert_int_equal(answer.rep.stream_id, 1);
+		assert_int_equal(answer.udp_payload, sizeof(answer.rep));
+		expect_count(C_DROP_VERSION, version / 17 + 1);
+	}
+	r.req.type = TOKD_REPLY;
 	ask(&r);
-	expect_fail(TOKD_R_VERSION);
-	expect_count(C_DROP_VERSION, 1);
+	expect_nothing();
+	expect_count(C_DROP_MAGIC, 1);
 	r = data_request(1, 0, 0, "hello", 5, 0);
 	r.req.vocab = fx->w.terms->vocab[0].checksum + 1;
 	ask(&r);

@@ -107,13 +107,16 @@ class Distribution:
 
 @dataclass(frozen=True)
 class Report:
-    """The result of a trial: all metrics and all counts of the task."""
+    """The result of a trial: all metrics and all counts of the task. A metric that this machine
+    cannot measure is in `missing`, with the reason."""
 
     values: dict[str, float] = field(default_factory=dict)
     samples: dict[str, Samples] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     ids_checked: int = 0
     notes: list[str] = field(default_factory=list)  # printed once below the table
+    missing: dict[str, str] = field(default_factory=dict)
+    clocks: dict[str, str] = field(default_factory=dict)  # by metric: whose times, by which clock
 
 
 @dataclass(frozen=True)
@@ -191,12 +194,13 @@ class Task:
 
     def error(self, report: Report) -> str | None:
         """Why a report has not exactly the task's metrics and counts; None: it has."""
-        module = self.module
+        module, lacking = self.module, set(report.missing)
         values = {n for n, m in module.METRICS.items() if isinstance(m, Value)}
         samples = set(module.METRICS) - values
         for what, given, wanted in (
-            ("values", set(report.values), values),
-            ("samples", set(report.samples), samples),
+            ("values", set(report.values), values - lacking),
+            ("samples", set(report.samples), samples - lacking),
+            ("missing", lacking - values - samples, set()),
             ("counts", set(report.counts), set(module.COUNTS)),
         ):
             if given != wanted:

@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -92,12 +93,11 @@ def test_a_file_that_cannot_be_written_is_noticed_at_once(tmp_path):
     assert "round" not in done.stdout
 
 
-@needs_root
-def test_the_quick_demo_finds_all_ids_equal_and_cleans_up(tmp_path):
-    result = tmp_path / "demo.json"
-    before = surroundings()
+def quick(folder: Path, *options: str) -> dict[str, Any]:
+    """Its report; it must succeed."""
+    result = folder / "demo.json"
     done = subprocess.run(
-        [ROOT / "tools/demo", "--quick", "--json", result],
+        [ROOT / "tools/demo", "--quick", *options, "--json", result],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -106,7 +106,13 @@ def test_the_quick_demo_finds_all_ids_equal_and_cleans_up(tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stdout
-    report = json.loads(result.read_text())
+    return json.loads(result.read_text())
+
+
+@needs_root
+def test_the_quick_demo_finds_all_ids_equal_and_cleans_up(tmp_path):
+    before = surroundings()
+    report = quick(tmp_path)
     assert report["ids_equal"] is True
     assert report["text_bytes"] >= 1_000_000
     assert report["ring"]["wrong"] == 0
@@ -122,19 +128,8 @@ def test_the_quick_demo_finds_all_ids_equal_and_cleans_up(tmp_path):
 
 @needs_root
 def test_the_gpu_sink_finds_all_embeddings_equal_and_cleans_up(tmp_path):
-    result = tmp_path / "demo.json"
     before = surroundings()
-    done = subprocess.run(
-        [ROOT / "tools/demo", "--quick", "--sink", "gpu", "--json", result],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
-    report = json.loads(result.read_text())
+    report = quick(tmp_path, "--sink", "gpu")
     assert report["ids_equal"] is True and report["embeddings_equal"] is True
     assert report["rows"] >= 100_000
     assert set(report["whole_us"]) == SIZES

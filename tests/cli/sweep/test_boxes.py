@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 pytest.importorskip("hdrh.histogram", reason="run tools/setup")
+from bench.lab.machine import bluefield_here, gpu_here
 
 ROOT = Path(__file__).resolve().parents[3]
 CPUS = len(os.sched_getaffinity(0))
@@ -24,6 +25,7 @@ CUT = {
     "replay": {"bytes": [20_000]},
     "queues": {"characters": [100_000]},
     "stages": {"requests": [100]},
+    "pipeline": {"requests": [20]},
     "train": {"vocab-size": [2000], "megabytes": [1]},
     "open-loop": {"texts": [20], "seconds": [0.5], "load": [40, 80], "limit": [30_000]},
 }
@@ -35,8 +37,10 @@ def told(metric: str) -> str:
     return " ".join(AT_TWENTY.get(word, word) for word in metric.split(" "))
 
 
-def cut(name: str, more: dict[str, dict[str, list[Any]]]) -> dict[str, Any]:
+def cut(name: str, only: str, more: dict[str, dict[str, list[Any]]]) -> dict[str, Any]:
+    """`only`: of its tasks; "": all."""
     box = json.loads((ROOT / "boxes" / f"{name}.json").read_text())
+    box["tests"] = [test for test in box["tests"] if only in ("", test["task"])]
     box["repeats"] = {"full": 1, "quick": 1}
     for test in box["tests"]:
         own = CUT[test["task"]] | more.get(test["task"], {})
@@ -58,10 +62,12 @@ def swept(tmp_path) -> Callable[..., tuple[dict[str, Any], list[Rows]]]:
     if not (ROOT / "build" / "app" / "dpdk-tokd").is_file():
         pytest.skip("build/app/dpdk-tokd is not built: run tools/setup")
 
-    def swept(name: str, **more: dict[str, list[Any]]) -> tuple[dict[str, Any], list[Rows]]:
+    def swept(
+        name: str, only: str = "", **more: dict[str, list[Any]]
+    ) -> tuple[dict[str, Any], list[Rows]]:
         box, out = tmp_path / "box.json", tmp_path / "out"
         given = {task.replace("_", "-"): values for task, values in more.items()}
-        box.write_text(json.dumps(cut(name, given)))
+        box.write_text(json.dumps(cut(name, only, given)))
         done = subprocess.run(
             [sweep, box, "--out", out], capture_output=True, text=True, check=False, timeout=900
         )
@@ -184,6 +190,33 @@ def test_pintok(swept):
         here = median(found["rust-udp"], "round-trip p50") / median(found[system], "round-trip p50")
         assert (cell["metric"], cell["theirs"], cell["their_base"]) == ("round-trip p50", *theirs)
         assert cell["times"]["median"] == pytest.approx(here)
+
+
+@needs_network
+def test_nthu(swept):
+    result, (rows,) = swept("nthu", only="pipeline")
+    has_gpu, by_pipeline = gpu_here(), by(rows, "pipeline")
+    assert by_pipeline["cpu"]["state"] == "done"
+    found = result["tables"][0]["stage_table"]
+    stages = {
+        (r["parameters"]["pipeline"], r["stage"]): r
+        for r in found["rows"]
+        if r["parameters"]["vocabulary"] == "gpt2"
+    }
+    # Their figures, each beside the same stage of ours or the reason why there is none.
+    for pipeline, tokenize, total in (("dpu", 531, 1588), ("cpu", 332, 1389), ("gpu", 9235, 10292)):
+        assert stages[pipeline, "tokenize"]["theirs"][0] == tokenize
+        assert stages[pipeline, "total"]["theirs"][0] == total
+    if not bluefield_here():
+        assert stages["dpu", "total"]["cells"]["p50"] == {"refused": "not run: no BlueField"}
+    cpu = {stage: row["cells"]["p50"]["median"]
+           for (pipeline, stage), row in stages.items()
+           if pipeline == "cpu" and "median" in row["cells"]["p50"]}  # fmt: skip
+    assert 0 < cpu["tokenize"] < cpu["taken-to-published"] * 1.1 and cpu["total"] > 0
+    assert all(row["clock"] for (pipeline, _), row in stages.items() if pipeline == "cpu")
+    # Without a GPU no stage of the pipeline gpu that is the device's has a figure.
+    for name in ("visible-to-written", "posted-to-visible", "tokenize", "total"):
+        assert has_gpu or "not run" in stages["gpu", name]["cells"]["p50"]["refused"]
 
 
 @needs_network

@@ -102,9 +102,11 @@ def test_a_part_that_hangs_keeps_what_it_said_and_leaves_nothing_behind(tmp_path
     assert result["right"] == ["before it hung"] and 1 <= result["seconds"] < 8
     assert result["hung"] and main.failed({"parts": [result]})
     cmdline = Path(f"/proc/{(tmp_path / 'child').read_text()}/cmdline")
-    assert (
-        not cmdline.exists() or not cmdline.read_bytes()
-    )  # gone, or nobody has asked how it ended
+    deadline = time.monotonic() + 10  # it was killed, and dies when the kernel has time
+    # Gone, or nobody has asked how it ended.
+    while cmdline.exists() and cmdline.read_bytes():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 @pytest.mark.parametrize(
@@ -169,7 +171,7 @@ def test_rows_that_hang_in_one_ring_are_time_and_the_other_ring_is_tried(monkeyp
 
 
 def test_no_part_may_outlast_its_phase():
-    assert {part.phase for part in parts.load()} == {"A", "B", "C"}
+    assert {part.phase for part in parts.load()} == {"A", "B", "C", "D"}
     for part in parts.load():
         assert part.limit_s <= parts.phase_limit_s(part.phase)
     assert parts.phase_limit_s("A") == 240 and parts.phase_limit_s("D") == 480
@@ -350,16 +352,20 @@ def test_every_part_that_needs_no_gpu_is_right(tree, tmp_path):
         assert part["state"] == "right" or part["why"] in (
             "needs a GPU",
             "needs torch in this Python",
+            "no vocabulary is here: tools/fetch-vocab, or ../shared/vocab",
         ), part
     by_title = {part["title"]: part for part in said["parts"]}
     assert len(by_title["rows against NumPy"]["right"]) == 12
     assert by_title["tests in C on the device"]["right"] == [
-        "test_consumer, ring host: 11 tests",
-        "test_life, ring host: 13 tests",
+        "test_consumer, ring host: 13 tests",
+        "test_life, ring host: 14 tests",
         "test_hostile, ring host: 4 tests",
+        "test_generate, ring host: 12 tests",
+        "test_text, ring host: 8 tests",
     ]
     timed = [f for part in said["parts"] for f in part["figures"] if "p50" in f]
     assert len(timed) > 50
     for figure in timed:
-        assert figure["ring"] == "host" and figure["clock"] == "CLOCK_MONOTONIC" and figure["n"] > 0
+        assert figure["ring"] in ("host", "-") and figure["clock"] == "CLOCK_MONOTONIC"
+        assert figure["n"] > 0
         assert figure["p50"] <= figure["p90"] <= figure["max"]

@@ -27,10 +27,18 @@ SOURCES = (
     "tests/support",
 )
 INCLUDE = "include"  # <tokd/ring.h>
+TOKENIZER = "lib/tokenizer"  # needs libc alone; its files name one another from this folder
 NO_CMOCKA = "tests/unit/gpu/device/no_cmocka"
 
-DEVICE = ("device_cuda.cu", "cuda_memory.cu", "device_cpu.cpp", "host_memory.c", "geometry.c", "check.c")
-MEASURE = ("measure.c", "post.c", "produce_cuda.cu", "produce_cpu.cpp")
+VIEW = ("view.c", *(str(path.relative_to(ROOT)) for path in sorted((ROOT / TOKENIZER).rglob("*.c"))))
+DEVICE = (
+    *("device_cuda.cu", "cuda_memory.cu", "device_cpu.cpp", "host_memory.c", "geometry.c", "check.c"),
+    *VIEW,
+)
+MEASURE = (
+    *("measure.c", "measure_texts.c", "texts_made.c", "post.c"),
+    *("produce_cuda.cu", "produce_cpu.cpp"),
+)
 TESTS = ("bench.c", "post.c", "test.c", "test_main.c")
 TRANSPORT = (
     *("transport.c", "transport_shm.c", "transport_cuda.c", "shm_open.c", "session.c", "link.c"),
@@ -42,6 +50,7 @@ AGENT = (
     *("convert.c", "options.c", "table_npy.c", "table_random.c", "table_safetensors_none.c"),
     *("tables.c", "handshake_server.c", "listen.c", "notify.c", "sandbox_none.c"),
 )
+TEXTS = ("texts_made.c", "texts_cuda.cu", "texts_cpu.cpp", *VIEW)
 PROGRAMS: Dict[str, Tuple[str, ...]] = {
     "gpu_promises": ("promises.cu",),
     "gpu_measure": (*MEASURE, *DEVICE),
@@ -49,7 +58,11 @@ PROGRAMS: Dict[str, Tuple[str, ...]] = {
     "test_consumer": ("test_consumer.c", *TESTS, *DEVICE),
     "test_life": ("test_life.c", *TESTS, *DEVICE),
     "test_hostile": ("test_hostile.c", *TESTS, *DEVICE),
+    "test_generate": ("test_generate.c", *TESTS, *DEVICE),
+    "test_text": ("test_text.c", "texts_made.c", "small_vocab.c", *TESTS, *DEVICE),
     "tokd-gpu": ("main.c", *AGENT, *OPTIONS, *TRANSPORT, *DEVICE),
+    "gpu_check_texts": ("check_texts.c", "compare.c", *TEXTS),
+    "gpu_time_texts": ("time_texts.c", *TEXTS),
     "poster": ("poster.c", "geometry.c", "check.c", *TRANSPORT),
 }
 STAGES = "gpu_measure_stages"  # gpu_measure, all of it with TOKG_STAGES
@@ -153,6 +166,9 @@ def files(pattern: str) -> List[Path]:
 
 
 def source(name: str) -> Path:
+    """A file by its name; by its path from the root if the name has a folder."""
+    if "/" in name:
+        return ROOT / name
     found = files(name)
     if len(found) != 1:
         raise BuildError(f"{name}: found {len(found)} times below {', '.join(SOURCES)}: gpu_check/build.py")
@@ -161,7 +177,7 @@ def source(name: str) -> Path:
 
 def headers() -> List[Path]:
     own = [path for kind in ("*.h", "*.cuh") for path in files(kind)]
-    return own + sorted((ROOT / INCLUDE).rglob("*.h"))
+    return own + sorted([*(ROOT / INCLUDE).rglob("*.h"), *(ROOT / TOKENIZER).rglob("*.h")])
 
 
 def digest(*parts: bytes) -> str:
@@ -180,8 +196,9 @@ def sources_digest() -> str:
 def include_flags() -> List[str]:
     roots = [ROOT / folder for folder in SOURCES if (ROOT / folder).is_dir()]
     folders = roots + sorted({path.parent for path in headers()} - {*roots, ROOT / NO_CMOCKA})
-    own = [folder for folder in folders if ROOT / INCLUDE not in (folder, *folder.parents)]
-    return [f"-I{folder}" for folder in (ROOT / NO_CMOCKA, ROOT / INCLUDE, *own)]
+    apart = {ROOT / INCLUDE, ROOT / TOKENIZER}
+    own = [folder for folder in folders if not apart & {folder, *folder.parents}]
+    return [f"-I{folder}" for folder in (ROOT / NO_CMOCKA, *sorted(apart), *own)]
 
 
 class Build:
@@ -260,7 +277,7 @@ class _Units:
     def object(self, key: Tuple[str, bool]) -> Path:
         words = " ".join(self._flags(key)).replace(str(ROOT), "")  # wherever the tree was unpacked
         name = digest(words.encode(), source(key[0]).read_bytes(), self.common)
-        return self.build.folder / "objects" / f"{key[0]}-{name}.o"
+        return self.build.folder / "objects" / f"{Path(key[0]).name}-{name}.o"
 
     def compile(self, key: Tuple[str, bool]) -> bool:
         """False: it existed."""

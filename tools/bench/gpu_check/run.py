@@ -149,7 +149,7 @@ class Run:
         /,
         *,
         stop_after_s: int = 20,
-        **numbers: int,
+        **numbers: int | Word,
     ) -> dict[str, Any]:
         """The output of gpu_measure, each series with percentiles in microseconds. Raises Wrong.
 

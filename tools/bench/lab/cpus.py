@@ -2,8 +2,8 @@
 """CPUs: the client's is the first that this process may use, the worker's the last."""
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 from bench.task import Missing
 
@@ -19,10 +19,15 @@ def need_two_cpus() -> None:
 
 
 @contextmanager
-def on_client_cpu() -> Iterator[None]:
-    """Keep this process off the worker's CPU."""
-    os.sched_setaffinity(0, {CLIENT_CPU})
+def on_cpus(cpus: Iterable[int]) -> Iterator[None]:
+    """Keep this process, and what it starts, on these."""
+    os.sched_setaffinity(0, cpus)
     try:
         yield
     finally:
         os.sched_setaffinity(0, CPUS)
+
+
+def on_client_cpu() -> AbstractContextManager[None]:
+    """Keep this process off the worker's CPU."""
+    return on_cpus([CLIENT_CPU])

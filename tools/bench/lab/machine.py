@@ -137,6 +137,11 @@ def gpu_here() -> bool:
     return Path("/dev/nvidia0").exists() or shutil.which("nvidia-smi") is not None
 
 
+def bluefield_here() -> bool:
+    """Is this the ARM side of a BlueField?"""
+    return "BlueField" in _read("/sys/class/dmi/id/product_name")
+
+
 def rdma_devices() -> list[str]:
     return sorted(p.name for p in RDMA.glob("*"))
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* tokd-micro: what of a machine no standard tool measures: the tokenizer's own scanner beside plain
  * loops; loads that wait for one another, by the size of the memory (stress-ng has none); copies of
- * slots of the GPU ring's sizes (stress-ng's memcpy has one size). For the rest tools/sweep uses
- * stress-ng, sockperf, oslat and perftest. */
+ * slots of the GPU ring's sizes (stress-ng's memcpy has one size); the TSC beside CLOCK_MONOTONIC.
+ * For the rest tools/sweep uses stress-ng, sockperf, oslat and perftest. */
 #include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
@@ -63,9 +63,15 @@ static const struct opt_def scan_defs[] = {
 	CPU,
 };
 
+static const struct opt_def tsc_defs[] = {
+	MS,
+	CPU,
+};
+
 static int run_chase(int argc, char **argv);
 static int run_copy(int argc, char **argv);
 static int run_scan(int argc, char **argv);
+static int run_tsc(int argc, char **argv);
 
 #define MODE(mode, what)                                                                           \
 	static const struct opt_program mode = {                                                   \
@@ -81,8 +87,9 @@ static int run_scan(int argc, char **argv);
 MODE(chase, "dependent loads, one per line of 64 bytes, in random order");
 MODE(copy, "copies of slots out of consecutive memory");
 MODE(scan, "scans of a text");
+MODE(tsc, "one moment by the TSC and by CLOCK_MONOTONIC: the closest readings");
 
-static const struct opt_program *const modes[] = {&chase, &copy, &scan, NULL};
+static const struct opt_program *const modes[] = {&chase, &copy, &scan, &tsc, NULL};
 
 static const struct opt_program program = {
 	.name = "tokd-micro",
@@ -125,6 +132,12 @@ static int
 run_scan(int argc, char **argv)
 {
 	return run(&scan, micro_scan, argc, argv);
+}
+
+static int
+run_tsc(int argc, char **argv)
+{
+	return run(&tsc, micro_tsc, argc, argv);
 }
 
 int

@@ -23,6 +23,7 @@ struct micro_options {
 int micro_chase(const struct micro_options *o);
 int micro_copy(const struct micro_options *o);
 int micro_scan(const struct micro_options *o);
+int micro_tsc(const struct micro_options *o);
 
 /*
  * `bytes` of memory, all pages touched, of 2 MB where the kernel gives them; word i holds

@@ -12,13 +12,14 @@ from bench import task
 from bench.programs import ROOT
 from bench.sweep import corpora, knee, published_file
 from bench.sweep.corpora import Corpus
-from bench.sweep.published import Published
+from bench.sweep.published import Published, StageFigures
 from bench.sweep.reader import BoxError, Reader, among, read_json
 from bench.task import Metric, Task
 
 KEYS = {"name", "title", "repeats", "tests", "missing"}
 REPEATS = {"full", "quick"}
-ENTRY = {"task", "parameters", "quick", "metrics", "baseline", "published", "stages", "knee"}
+ENTRY = {"task", "parameters", "quick", "metrics", "baseline", "published", "stages", "knee",
+         "stage-figures"}  # fmt: skip
 MISSING = {"what", "why"}
 REPEATS_MOST = 1000
 TESTS_MOST = 10_000
@@ -55,6 +56,7 @@ class Entry:
     varied: list[str]  # parameters with several values
     baseline: dict[str, Any] | None
     published: Published | None
+    stage_figures: StageFigures | None
     stages: list[str]  # metrics that add up to a whole
     knee: knee.Knee | None
 
@@ -118,6 +120,11 @@ class _BoxReader(Reader):
             raise self.error(where, f"their units differ: {' and '.join(sorted(units))}")
         return given
 
+    def beside(self, where: str, given: Any) -> Path:
+        """A file beside the box, or else in tools/bench."""
+        path = self.path.parent / self.text(where, given)
+        return path if path.is_file() else BENCH / given
+
     def entry(self, at: int, given: Any, own: Task, quick: bool) -> Entry:
         where = f"tests[{at}]"
         values = dict(self.values(f"{where}.parameters", own, given["parameters"]))
@@ -142,18 +149,19 @@ class _BoxReader(Reader):
         metrics = self.metrics(f"{where}.metrics", own, given["metrics"])
         published = None
         if "published" in given:
-            name = self.text(f"{where}.published", given["published"])
-            path = self.path.parent / name
-            if not path.is_file():
-                path = BENCH / name
+            path = self.beside(f"{where}.published", given["published"])
             published = published_file.load(path, own, baseline or {})
+        stage_figures = None
+        if "stage-figures" in given:
+            path = self.beside(f"{where}.stage-figures", given["stage-figures"])
+            stage_figures = published_file.load_stages(path, own, metrics)
         stages = []
         if "stages" in given:
             stages = self.stages(f"{where}.stages", given["stages"], metrics)
         rule = None
         if "knee" in given:
             rule = knee.read(self, f"{where}.knee", given["knee"], values, metrics, own.counts)
-        return Entry(own, tests, metrics, varied, baseline, published, stages, rule)
+        return Entry(own, tests, metrics, varied, baseline, published, stage_figures, stages, rule)
 
 
 def task_folders(box: Path) -> list[Path]:

@@ -124,6 +124,8 @@ class Figures:
     ) -> list[tuple[float, float, float, float]]:
         """`lacks`: names of the counts of requests without an answer."""
         never = [sum(trial.counts[name] for name in lacks) for trial in trials]
+        if any(of in trial.missing for trial in trials):
+            return []
         every = [Samples.decode(t.samples[of]).curve(n) for t, n in zip(trials, never, strict=True)]
         points = []
         for p in every[0] if every else []:

@@ -23,6 +23,28 @@ class Figure:
 
 
 @dataclass(frozen=True)
+class StageFigure:
+    parameters: dict[str, Any]  # as in Figure
+    values: dict[str, tuple[float, str]]  # by stage: a time, and what it is of
+
+
+@dataclass(frozen=True)
+class StageFigures:
+    """Their times by stage; a stage is one of our distributions."""
+
+    who: str
+    source: str
+    remarks: list[str]
+    figures: list[StageFigure]
+
+    def value(self, parameters: dict[str, Any], stage: str) -> tuple[float, str] | None:
+        for figure in self.figures:
+            if stage in figure.values and figure.parameters.items() <= parameters.items():
+                return figure.values[stage]
+        return None
+
+
+@dataclass(frozen=True)
 class Published:
     """`names`: their systems' names, by our value of the parameter `by`, which may be a number."""
 

@@ -5,12 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from bench import task
-from bench.sweep.published import Figure, Published
+from bench.sweep.published import Figure, Published, StageFigure, StageFigures
 from bench.sweep.reader import Reader, read_json
-from bench.task import Task
+from bench.task import Metric, Task
 
 PUBLISHED = {"who", "source", "remarks", "by", "names", "figures"}
 FIGURE = {"parameters", "metrics", "times"}
+STAGE_FILE, STAGE_FIGURE = PUBLISHED - {"by", "names"}, {"parameters", "metrics"}
 
 
 def _names(reader: Reader, by: str, own: Task, given: Any) -> dict[Any, str]:
@@ -79,6 +80,38 @@ def load(path: Path, own: Task, baseline: dict[str, Any]) -> Published:
         _figure(reader, f"figures[{at}]", own, by, names, one)
         for at, one in enumerate(reader.several("figures", given["figures"]))
     ]
+    return Published(*_head(reader, given), by, names, figures)
+
+
+def _head(reader: Reader, given: dict[str, Any]) -> tuple[str, str, list[str]]:
     remarks = [reader.text("remarks", one) for one in reader.several("remarks", given["remarks"])]
     who, source = (reader.text(key, given[key]) for key in ("who", "source"))
-    return Published(who, source, remarks, by, names, figures)
+    return who, source, remarks
+
+
+def _stage_figure(
+    reader: Reader, where: str, own: Task, stages: set[str], given: Any
+) -> StageFigure:
+    reader.keys(where, given, STAGE_FIGURE, STAGE_FIGURE)
+    parameters = given["parameters"]
+    reader.keys(f"{where}.parameters", parameters, set(own.parameters), set())
+    reader.values(f"{where}.parameters", own, {n: [v] for n, v in parameters.items()})
+    found = {}
+    for stage, value in reader.keys(f"{where}.metrics", given["metrics"], stages, set()).items():
+        at = f"{where}.metrics.{stage}"
+        if not isinstance(value, list) or len(value) != 2:
+            raise reader.error(at, f'{value!r}: give a number and what it is of: [46, "a GPU"]')
+        found[stage] = _positive(reader, at, value[0]), reader.text(at, value[1])
+    return StageFigure(parameters, found)
+
+
+def load_stages(path: Path, own: Task, metrics: list[Metric]) -> StageFigures:
+    """Published times of stages, which are distributions among `metrics`. Raises BoxError."""
+    reader = Reader(path)
+    given = reader.keys("the file", read_json(path), STAGE_FILE, STAGE_FILE)
+    stages = {metric.of for metric in metrics if metric.percentile is not None}
+    figures = [
+        _stage_figure(reader, f"figures[{at}]", own, stages, one)
+        for at, one in enumerate(reader.several("figures", given["figures"]))
+    ]
+    return StageFigures(*_head(reader, given), figures)

@@ -7,7 +7,7 @@ from typing import Any
 
 from dpdk_tokd.fetch.packages import write_atomically
 
-from bench.sweep import compare, corpora, headline, published, table
+from bench.sweep import compare, corpora, headline, published, stage_table, table
 from bench.sweep.markup import Html, el
 from bench.sweep.section import Section, link
 
@@ -74,18 +74,24 @@ def _contents(sections: list[Section]) -> Html:
 
 def _published(one: dict[str, Any]) -> Iterator[Html]:
     """Published figures of others beside ours, by table."""
-    found = one["published"]
-    if found is None:
-        return
-    yield el("h3", f"{one['task']}, beside {found['who']}'s own figures")
-    yield el("p", found["source"], class_="soft")
-    yield el("ul", *(el("li", remark) for remark in found["remarks"]), class_="soft")
+    for found in (one["published"], one.get("stage_table")):
+        if found is None:
+            continue
+        yield el("h3", f"{one['task']}, beside {found['who']}'s own figures")
+        yield el("p", found["source"], class_="soft")
+        yield el("ul", *(el("li", remark) for remark in found["remarks"]), class_="soft")
     for verdict, rows in headline.beside(one):
-        head, *body = _with_figures(rows)
-        lines = [el("tr", *(el("td", cell) for cell in row)) for row in body]
-        heads = el("tr", *(el("th", text, scope="col") for text in head))
         yield el("p", verdict)
-        yield el("div", el("table", el("thead", heads), el("tbody", *lines)), class_="wide")
+        yield _plain(_with_figures(rows))
+    if stages := one.get("stage_table"):
+        yield _plain(stage_table.table(stages))
+
+
+def _plain(rows: list[list[str]]) -> Html:
+    head, *body = rows
+    lines = [el("tr", *(el("td", cell) for cell in row)) for row in body]
+    heads = el("tr", *(el("th", text, scope="col") for text in head))
+    return el("div", el("table", el("thead", heads), el("tbody", *lines)), class_="wide")
 
 
 def _with_figures(rows: list[list[str]]) -> list[list[str]]:

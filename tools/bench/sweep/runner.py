@@ -93,6 +93,8 @@ class Runner:
             counts=report.counts,
             ids_checked=report.ids_checked,
             notes=report.notes,
+            missing=report.missing,
+            clocks=report.clocks,
             seconds=round(time.monotonic() - begin, 3),
             **common,
         )

@@ -50,6 +50,8 @@ class Trial:
     counts: dict[str, int] = field(default_factory=dict)
     ids_checked: int = 0
     notes: list[str] = field(default_factory=list)
+    missing: dict[str, str] = field(default_factory=dict)
+    clocks: dict[str, str] = field(default_factory=dict)
     began: str = ""
     seconds: float = 0.0
     machine: dict[str, Any] = field(default_factory=dict)

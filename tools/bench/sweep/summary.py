@@ -6,7 +6,7 @@ from statistics import median
 from typing import Any
 
 from bench.samples import UNITS, Samples, least_samples
-from bench.sweep import knee, published, stats
+from bench.sweep import knee, published, stage_table, stats
 from bench.sweep.box import Box, Entry, Test
 from bench.sweep.store import Store, Trial
 from bench.task import Metric, Task
@@ -35,6 +35,8 @@ def _refusal(metric: Metric, every: list[Samples], never: list[int]) -> str:
 
 
 def _cell(task: Task, metric: Metric, trials: list[Trial]) -> dict[str, Any]:
+    if lacking := [t.missing[metric.of] for t in trials if metric.of in t.missing]:
+        return {"refused": f"not run: {lacking[0]}"}
     if metric.of in trials[0].values:
         by_repeat = {trial.repeat: trial.values[metric.of] for trial in trials}
         return {"samples": [], "by_repeat": by_repeat} | _spread([*by_repeat.values()])
@@ -66,6 +68,7 @@ def _row(entry: Entry, test: Test, trials: list[Trial]) -> Row:
         "counts": {n: sum(t.counts[n] for t in done) for n in entry.task.counts},
         "ids_checked": sum(trial.ids_checked for trial in done),
         "notes": sorted({note for trial in done for note in trial.notes}),
+        "clocks": done[0].clocks,
         "cells": {metric.name: _cell(entry.task, metric, done) for metric in entry.metrics},
     }
 
@@ -119,6 +122,8 @@ def _table(entry: Entry, store: Store) -> dict[str, Any]:
         "checks_ids": entry.task.module.CHECKS_IDS,
         "rows": list(rows.values()),
         "published": theirs,
+        "stage_table": entry.stage_figures
+        and stage_table.summarize(entry.stage_figures, shown, entry.metrics, list(rows.values())),
         "knee": knee.beside(entry.knee, shown, list(rows.values())) if entry.knee else None,
     }
 

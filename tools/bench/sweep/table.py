@@ -5,7 +5,7 @@ import csv
 import io
 from typing import Any
 
-from bench.sweep import corpora, knee, published
+from bench.sweep import corpora, knee, published, stage_table
 from bench.sweep.words import repeats, spread, times
 
 MARKS = {"not distinguishable": "~", "better": "better", "worse": "worse", "too few repeats": "?",
@@ -71,7 +71,8 @@ def _one(table: dict[str, Any]) -> list[str]:
         rows.append([*own, *cells, samples(row), *(f"{n:,}" for n in row["counts"].values())])
     checked = sum(row.get("ids_checked", 0) for row in table["rows"])
     text = [f"### {table['task']}{f' ({constants})' if constants else ''}", "", table["help"], ""]
-    text += lines(rows)
+    stages = table.get("stage_table")
+    text += _by_stage(stages) if stages else lines(rows)
     if table["checks_ids"]:
         text += ["", f"{checked:,} ids were compared with the reference's and equalled them."]
     notes = {note: None for row in table["rows"] for note in row.get("notes", [])}
@@ -86,6 +87,11 @@ def _knee(table: dict[str, Any]) -> list[str]:
     found = table["knee"]
     return [f"### {table['task']}: the knee", "", found["rule"], "",
             *lines(knee.table_rows(found, table["metrics"])), ""]  # fmt: skip
+
+
+def _by_stage(found: dict[str, Any]) -> list[str]:
+    remarks = [f"{found['who']}'s: {found['source']}", *found["remarks"]]
+    return [*lines(stage_table.table(found)), "", *(f"- {remark}" for remark in remarks)]
 
 
 def _beside(table: dict[str, Any]) -> list[str]:

@@ -17,6 +17,7 @@ from dpdk_tokd.ops.telemetry import Histogram, Telemetry
 from bench.appliance import CAPTURE_IP, Appliance, on_captures
 from bench.captures import InOrder, Texts, check_ring
 from bench.process import NotReady
+from bench.samples import Samples
 from bench.task import WrongIds
 from bench.texts import reference
 from bench.texts.slices import Cursor, EndOfCorpus
@@ -86,6 +87,15 @@ def embed_all(replay: Replay) -> Embedded:
         times = telemetry.histogram("posted_to_done")
         checked = check_ring(reader, replay.ids, replay.workers)
     return Embedded(seconds, counters, times, checked)
+
+
+def samples_of(times: Histogram) -> Samples:
+    """Upper ends of the worker's buckets, which are at most 6% wide."""
+    samples = Samples()
+    for i, count in enumerate(times.counts):
+        if count:
+            samples.add(round(times.bound(i) * 1e9), count)
+    return samples
 
 
 # ---- texts ----

@@ -25,20 +25,42 @@ def _frame(payload: bytes) -> bytes:
     return PCAP_MAC + bytes.fromhex("020000000002") + b"\x08\x00" + ip + udp + payload
 
 
-def text_frame(stream_id: int, text: bytes, *, ids: bool = True, last: bool = True) -> bytes:
-    """The packet of a short text; `ids`: request ids in replies; not `last`: more is to come."""
+def _data(stream_id: int, text: bytes, flags: int, **more: int) -> bytes:
     values = {
         "magic": wire.MAGIC,
         "version": wire.VERSION,
         "type": wire.DATA,
-        "flags": wire.F_FIRST | (wire.F_LAST if last else 0) | (wire.F_IDS if ids else 0),
+        "flags": flags,
         "epoch": 1,
         "stream_id": stream_id,
         "length": len(text),
-        "text_crc": google_crc32c.value(text),
+        **more,
     }
     req = wire.Req(*(values.get(name, 0) for name in wire.Req._fields))
-    return _frame(wire.REQ.pack(*req) + text)
+    return wire.REQ.pack(*req) + text
+
+
+def text_frame(stream_id: int, text: bytes, *, ids: bool = True, last: bool = True) -> bytes:
+    """The packet of a short text; `ids`: request ids in replies; not `last`: more is to come."""
+    flags = wire.F_FIRST | (wire.F_LAST if last else 0) | (wire.F_IDS if ids else 0)
+    return _frame(_data(stream_id, text, flags, text_crc=google_crc32c.value(text)))
+
+
+def datagrams(stream_id: int, text: bytes) -> list[bytes]:
+    """A text in packets of the protocol's size, which requests no ids in replies."""
+    starts = range(0, len(text), wire.PAYLOAD)
+    crc = google_crc32c.value(text)
+    return [
+        _data(
+            stream_id,
+            text[at : at + wire.PAYLOAD],
+            (wire.F_FIRST if at == 0 else 0) | (wire.F_LAST if at == starts[-1] else 0),
+            packet=n,
+            offset=at,
+            text_crc=crc if at == starts[-1] else 0,
+        )
+        for n, at in enumerate(starts)
+    ]
 
 
 def write_pcap(path: Path, frames: list[bytes]) -> None:

@@ -61,6 +61,17 @@ def clean(state):
 PARAMETERS = {"kind": ["good"], "ns": [1000, 2000], "count": [1000]}
 
 
+def box_of(folder: Path, task: str, repeats: int, **entry: Any) -> Path:
+    """A box with one entry, of the task `made` with this text."""
+    place = folder / "tasks" / "made" / "task.py"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(task)
+    whole = {"name": "b", "title": "T", "repeats": {"full": repeats, "quick": 1}}
+    path = folder / "box.json"
+    path.write_text(json.dumps(whole | {"tests": [{"task": "made"} | entry]}))
+    return path
+
+
 def swept(path: Path, out: Path, here: dict[str, Any] = HERE) -> dict[str, Any]:
     box = boxes.load(path, quick=False)
     store = Store(out)

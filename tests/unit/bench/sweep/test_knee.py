@@ -11,6 +11,7 @@ from bench.sweep import knee, table
 from bench.sweep.box import BoxError
 from bench.sweep.knee import Knee
 from bench.sweep.section import Section
+from sweep_made import box_of
 
 RULE = Knee("load", "p99", 5, {"achieved": 99}, ["no-answer"], {"late": 0.5})
 METRICS = [{"name": "p99", "unit": "us", "better": "lower"},
@@ -98,19 +99,9 @@ GIVEN = {"along": "load", "metric": "time", "times": 5, "none": ["no-answer"]}
 
 @pytest.fixture
 def made(tmp_path):
-    import json
-
-    folder = tmp_path / "tasks" / "made"
-    folder.mkdir(parents=True)
-    (folder / "task.py").write_text(TASK)
-
     def write(**change: Any) -> Any:
-        entry = {"task": "made", "parameters": {"load": [1, 2]}, "metrics": ["time", "late"],
-                 "knee": GIVEN | change}  # fmt: skip
-        whole = {"name": "b", "title": "B", "repeats": {"full": 1, "quick": 1}, "tests": [entry]}
-        path = tmp_path / "box.json"
-        path.write_text(json.dumps(whole))
-        return path
+        entry = {"parameters": {"load": [1, 2]}, "metrics": ["time", "late"]}
+        return box_of(tmp_path, TASK, 1, **entry, knee=GIVEN | change)
 
     return write
 

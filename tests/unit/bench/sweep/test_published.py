@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("hdrh.histogram", reason="run tools/setup")
 from bench.sweep import box as boxes
 from bench.sweep import published, table
-from sweep_made import swept
+from sweep_made import box_of, swept
 
 ROOT = Path(__file__).resolve().parents[4]
 TASK = """
@@ -64,22 +64,15 @@ pytestmark = pytest.mark.usefixtures("no_fsync")
 
 @pytest.fixture
 def made(tmp_path: Path):
-    folder = tmp_path / "tasks" / "made"
-    folder.mkdir(parents=True)
-    (folder / "task.py").write_text(TASK)
-
     def write(systems: list[str], baseline: dict[str, Any] | None = None, **file: Any) -> Path:
         (tmp_path / "theirs.json").write_text(json.dumps(FILE | file))
         entry = {
-            "task": "made",
             "parameters": {"system": systems, "size": [1, 2]},
             "metrics": ["time p50", "time p99", "speed"],
             "baseline": baseline or {"system": "slow"},
             "published": "theirs.json",
         }
-        whole = {"name": "b", "title": "T", "repeats": {"full": 2, "quick": 1}, "tests": [entry]}
-        (tmp_path / "box.json").write_text(json.dumps(whole))
-        return tmp_path / "box.json"
+        return box_of(tmp_path, TASK, 2, **entry)
 
     return write
 

@@ -104,13 +104,17 @@ def test_the_task_and_the_box_of_the_documentation_work(tmp_path):
     (tmp_path / "tasks/sleep").mkdir(parents=True)
     (task,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     (tmp_path / "tasks/sleep/task.py").write_text(task)
-    box, theirs = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+    box, theirs, stages = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
     asks = ROOT / "tools/bench/tasks/client-to-ids/task.py"
     (tmp_path / "theirs.json").write_text(theirs)
     known = published_file.load(
         tmp_path / "theirs.json", tasks.load("client-to-ids", asks), {"system": "rust-udp"}
     )
     assert known.value({"system": "tokd", "tokens": 128}, "round-trip p50") == 36
+    (tmp_path / "theirs.json").write_text(stages)
+    own = tasks.load("pipeline", ROOT / "tools/bench/tasks/pipeline/task.py")
+    known = published_file.load_stages(tmp_path / "theirs.json", own, [own.metric("tokenize p50")])
+    assert known.value({"pipeline": "cpu"}, "tokenize") == (332, "x86")
     path = tmp_path / "box.json"
     path.write_text(box)
     assert len(boxes.load(path, quick=True).tests) == 4

@@ -46,20 +46,15 @@ pytestmark = pytest.mark.usefixtures("no_fsync")
 @pytest.fixture
 def swept(tmp_path: Path):
     """A sweep of two loads, at the higher of which so many are lost."""
-    folder = tmp_path / "tasks" / "made"
-    folder.mkdir(parents=True)
-    (folder / "task.py").write_text(TASK)
 
-    def swept(lost: int, out: str = "out", repeats: int = 1) -> dict[str, Any]:
+    def swept(lost: int, out: str = "out", repeats: int = 1, task: str = TASK) -> dict[str, Any]:
         entry = {
-            "task": "made",
             "parameters": {"load": [1, 2], "lost": [lost]},
             "metrics": ["time p50", "time p99", "time max", "late p99", "speed"],
             "baseline": {"load": 1},
         }
-        whole = {"name": "b", "title": "T", "repeats": {"full": repeats, "quick": 1}}
-        (tmp_path / "box.json").write_text(json.dumps(whole | {"tests": [entry]}))
-        return sweep_made.swept(tmp_path / "box.json", tmp_path / out)
+        path = sweep_made.box_of(tmp_path, task, repeats, **entry)
+        return sweep_made.swept(path, tmp_path / out)
 
     return swept
 
@@ -146,8 +141,7 @@ def test_a_page_draws_no_more_than_the_table_tells(swept, tmp_path):
     assert "load 1: p50 7, p90 11, p99 11.9, p99.9 12. load 2: p50 8.26." in page
 
 
-def test_a_task_names_only_what_it_counts(swept, tmp_path):
-    file = tmp_path / "tasks" / "made" / "task.py"
-    file.write_text(TASK.replace('UNANSWERED = ("no-answer",)', 'UNANSWERED = ("lost",)'))
+def test_a_task_names_only_what_it_counts(swept):
+    task = TASK.replace('UNANSWERED = ("no-answer",)', 'UNANSWERED = ("lost",)')
     with pytest.raises(tasks.TaskError, match=r"UNANSWERED: lost: none of COUNTS"):
-        swept(0)
+        swept(0, task=task)

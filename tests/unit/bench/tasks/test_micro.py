@@ -46,6 +46,14 @@ def measured(name: str, folder: Path, **parameters: Any) -> tasks.Report:
     return report
 
 
+def test_the_tsc_and_the_clock_are_read_together():
+    first, then = micro.run("tsc", MS), micro.run("tsc", MS)
+    ticks = then["tsc"] - first["tsc"]
+    ns = then["monotonic_ns"] - first["monotonic_ns"]
+    assert ns > 0 and 0.01 < ticks / ns < 10
+    assert first["within_ns"] > 0
+
+
 # ---- memory ----
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from ..parts import part
 from ..run import HUNG, NotRun, Run, Word
 
-TESTS = ("test_consumer", "test_life", "test_hostile")
+TESTS = ("test_consumer", "test_life", "test_hostile", "test_generate", "test_text")
 ROUNDS = "1000"  # of random slots: on a ring in GPU memory each word is a call of the driver
 
 

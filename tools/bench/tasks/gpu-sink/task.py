@@ -15,7 +15,6 @@ from bench.lab.hugepages import hugepages
 from bench.lab.machine import RDMA, gpu_here, rdma_devices
 from bench.process import NotReady
 from bench.programs import DPDK_TOKD, TOKD_GPU
-from bench.samples import Samples
 from bench.task import (
     Choice,
     Context,
@@ -34,7 +33,6 @@ from dpdk_tokd import EmbeddingReader
 from dpdk_tokd.embeddings.table import random_table
 from dpdk_tokd.fetch import vocabs
 from dpdk_tokd.fetch.packages import data_home
-from dpdk_tokd.ops.telemetry import Histogram
 
 HELP = (
     "Each worker replays a capture as fast as it can, one text per packet: tokenize, post, embed. "
@@ -227,15 +225,6 @@ def run(state: State, parameters: dict[str, Any]) -> Raw:
     return Raw(rows, embedded, [note])
 
 
-def _samples(times: Histogram) -> Samples:
-    """Upper ends of the worker's buckets, which are at most 6% wide."""
-    samples = Samples()
-    for i, count in enumerate(times.counts):
-        if count:
-            samples.add(round(times.bound(i) * 1e9), count)
-    return samples
-
-
 def report(_state: State, _parameters: dict[str, Any], raw: Raw) -> Report:
     of, seconds = raw.embedded.counters, raw.embedded.seconds
     if of["sink_failed"]:
@@ -248,7 +237,7 @@ def report(_state: State, _parameters: dict[str, Any], raw: Raw) -> Report:
             "payload": of["sink_bytes"] / of["sink_slots"] / 1024,
             "in-flight": times.sum_s / seconds,
         },
-        samples={"posted-to-embedded": _samples(times)},
+        samples={"posted-to-embedded": sink_replay.samples_of(times)},
         counts={"posted-again": of["sink_again"]},
         ids_checked=raw.rows_checked + raw.embedded.ids_checked,
         notes=raw.notes,

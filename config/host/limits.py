@@ -24,11 +24,12 @@ root hard memlock unlimited
 
 def check(root: Root, plan: Plan) -> list[Finding]:
     good = root.read(FILE) == TEXT
+    bad = "is not ours" if root.exists(FILE) else "is missing"
     found = [
         Finding(
             NAME,
             Level.OK if good else Level.WARN,
-            f"{FILE}: {'lets logins lock memory' if good else 'is not ours'}",
+            f"{FILE}: {'lets logins lock memory' if good else bad}",
             "" if good else COST,
             "" if good else "tokd-host apply, then log in again; systemd units have LimitMEMLOCK",
         )

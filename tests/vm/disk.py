@@ -12,6 +12,7 @@ import os
 import shutil
 import struct
 import subprocess
+import sysconfig
 from pathlib import Path
 
 import debian
@@ -26,15 +27,8 @@ CORE_MODULES = ["biosdisk", "part_msdos", "ext2", "normal", "configfile"]
 BOOT_CODE = 440  # bytes of boot.img that are not partition table
 LINUX = 0x83
 BOOTABLE = 0x80
-MODULES = (
-    "virtio_pci",
-    "virtio_blk",
-    "virtio_net",
-    "crc32c_generic",
-    "ext4",
-    "vfio_iommu_type1",
-    "vfio_pci",
-)
+MODULES = ("virtio_pci", "virtio_blk", "virtio_net", "crc32c_generic", "ext4")
+LATER_MODULES = ("vfio_iommu_type1", "vfio_pci")  # on the disk: modprobe loads them
 
 # As a machine has it that Debian's installer left: a main file, and no words of ours.
 GRUB_DEFAULT = """\
@@ -47,12 +41,27 @@ GRUB_TERMINAL=serial
 GRUB_SERIAL_COMMAND="serial --unit=0 --speed=115200"
 GRUB_DISABLE_OS_PROBER=true
 """
-# What tokd-host imports, compiled as Debian does at installation: a start takes a quarter of the
+# What our programs import, compiled as Debian does at installation: a start takes a quarter of the
 # time.
 PYTHON = [
     f"/usr/lib/python3.11{folder}"
-    for folder in ("", "/collections", "/encodings", "/importlib", "/json", "/re")
-]
+    for folder in (
+        "", "/asyncio", "/collections", "/concurrent", "/concurrent/futures", "/ctypes", "/email",
+        "/encodings", "/html", "/http", "/importlib", "/importlib/metadata", "/json", "/logging",
+        "/multiprocessing", "/re", "/unittest", "/urllib", "/wsgiref",
+    )
+]  # fmt: skip
+# tokd-gateway with what it needs, as pip installed it here, for the same Python.
+GATEWAY = (
+    *("click", "dpdk_tokd", "dpdk_tokd-*.dist-info", "h11", "httptools", "msgspec", "numpy"),
+    *("numpy.libs", "prometheus_client", "uvicorn", "uvloop"),
+)
+GATEWAY_PROGRAM = """\
+#!/usr/bin/python3
+from dpdk_tokd.gateway.cli import main
+
+raise SystemExit(main())
+"""
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
 GRUB_SCRIPTS = ("00_header", "10_linux", "40_custom")
 # Until the guest has made its own.
@@ -126,6 +135,8 @@ def image(vocabulary: Path) -> Path:
         p for p in (debian.REPOSITORY / "config").rglob("*") if p.is_file() and p.suffix != ".pyc"
     ]
     sources += [*(built.build / name for name in PROGRAMS), vocabulary]
+    sources += (debian.REPOSITORY / "python/dpdk_tokd/ops").rglob("*.py")
+    sources += _packages().glob("dpdk_tokd-*.dist-info/RECORD")
     inputs = debian.digest(root.name, [(str(p), p.read_bytes()) for p in sorted(sources)])
     return debian.made("disk", inputs, lambda path: _make(path, root, built, vocabulary))
 
@@ -244,6 +255,41 @@ def _configure(tree: Path, root: Path) -> None:
     start.module(*MODULES)
     start.file("run.sh", (initramfs.GUEST / "root.sh").read_bytes())
     start.write(tree / "boot" / names["initrd"])
+    _modules(tree, root, release)
+
+
+def _modules(tree: Path, root: Path, release: str) -> None:
+    files = {path.stem.replace("-", "_"): path for path in debian.modules(root).rglob("*.ko")}
+    wanted = list(LATER_MODULES)
+    folder = tree / "lib/modules" / release
+    folder.mkdir(parents=True)
+    while wanted:
+        path = files[wanted.pop().replace("-", "_")]
+        if not (folder / path.name).exists():
+            shutil.copy(path, folder)
+            wanted += initramfs.depends(path)
+    _run("chroot", str(tree), "depmod", release)
+
+
+def _packages() -> Path:
+    """Of the Python that runs this."""
+    return Path(sysconfig.get_path("purelib"))
+
+
+def _install_gateway(tree: Path) -> None:
+    """As doc/user/gateway.md says."""
+    folder = tree / "usr/local/lib/python3.11/dist-packages"
+    for name in GATEWAY:
+        for path in _packages().glob(name):
+            shutil.copytree(path, folder / path.name)
+    _write(tree, "usr/local/bin/tokd-gateway", GATEWAY_PROGRAM)
+    (tree / "usr/local/bin/tokd-gateway").chmod(0o755)
+    prefix = Path(sysconfig.get_path("data"))
+    for name, to in (
+        ("lib/systemd/system/tokd-gateway.service", "etc/systemd/system"),
+        ("share/dpdk-tokd/default/tokd-gateway.default", "usr/local/share/dpdk-tokd/default"),
+    ):
+        shutil.copy(prefix / name, tree / to)
 
 
 def _install(tree: Path, built: programs.Programs, vocabulary: Path) -> None:
@@ -260,10 +306,12 @@ def _install(tree: Path, built: programs.Programs, vocabulary: Path) -> None:
         str(tree),
     ]
     _run(*command, cwd=debian.REPOSITORY)
-    debian.remove(tree / "usr/local/bin")  # for another CPU
-    (tree / "usr/local/bin").mkdir()
+    for path in (tree / "usr/local/bin").iterdir():
+        if path.name != "tokd-exporter":
+            path.unlink()  # for another CPU
     for name in PROGRAMS:
         shutil.copy2(built.build / name, tree / "usr/local/bin")
+    _install_gateway(tree)
     folder = tree / "usr/local/share/dpdk-tokd/vocab"
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copy(vocabulary, folder / f"gpt2{vocabulary.suffix}")

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A machine that boots by GRUB into systemd: tokd-host applied, booted, verified; dpdk-tokd and
-tokd-gpu by their units, on what tokd-host made ready; then spoilt, and reverted."""
+"""A machine that boots by GRUB into systemd: tokd-host applied, booted, verified; dpdk-tokd,
+tokd-gpu, tokd-exporter and tokd-gateway by their units, on what tokd-host made ready; then spoilt,
+and reverted."""
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 
@@ -19,6 +21,7 @@ WORDS = (
     "isolcpus=managed_irq,domain,1 nohz_full=1 rcu_nocbs=1 irqaffinity=0 "
     "default_hugepagesz=1G hugepagesz=1G hugepages=1"
 )
+UNITS = ("tokd-host", "tokd-gpu", "tokd-exporter", "tokd-gateway", "dpdk-tokd")
 MEMORY_MB = 4096
 
 
@@ -58,6 +61,7 @@ def check_booted(guest: Guest) -> None:
     assert guest.wait_for("pages") == "1"
     assert guest.wait_for("mount") == "1"
     assert guest.wait_for("driver") == "vfio-pci"
+    assert guest.wait_for("modprobe") == "1"  # by the unit, within its bounds
     assert guest.wait_for("service") == "active"
     assert guest.wait_for("verify") == "0"
 
@@ -92,10 +96,18 @@ def check_units(guest: Guest, wire: Wire, reference) -> None:
     assert guest.wait_for("gpu-start") == "0"
     assert guest.wait_for("unit-restart") == "0"
     check_ids(guest, wire, reference, "restarted", 0)
-    for unit in "tokd-gpu", "dpdk-tokd":  # by systemd-analyze security: at most 2.5
+    assert guest.wait_for("exporter-start") == "0"
+    assert guest.wait_for("exporter-ready") == "serving"
+    assert guest.wait_for("exporter-up") == "tokd_up 1.0"
+    assert guest.wait_for("gateway-start") == "0"
+    assert json.loads(guest.wait_for("gateway"))["tokens"] == [15496, 11, 995]
+    assert guest.wait_for("gateway-stopped") == "inactive, success, 0"
+    for unit in UNITS:  # by systemd-analyze security: at most 2.5
         assert guest.wait_for(f"rated-{unit}.service") == "0"
     assert guest.wait_for("unit-stop") == "0"
     assert guest.wait_for("stopped") == "inactive, success, 0"
+    assert guest.wait_for("exporter-without") == "tokd_up 0.0"
+    assert guest.wait_for("exporter-stopped") == "inactive, success, 0"
     assert guest.wait_for("gpu-stopped") == "inactive, success, 0"
     log = guest.said("unit-log")
     assert any("Watchdog timeout" in line for line in log)

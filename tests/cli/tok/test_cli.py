@@ -328,7 +328,7 @@ def test_a_name_is_found_in_the_search_path(formats: dict[str, Path]) -> None:
     assert done.returncode == 0, done.stderr
     assert f"file          {formats['tiktoken']}" in done.stdout.decode()
     done = run("encode", "--vocab", "no-such", env=env)
-    assert_one_line(done, 1, "get it with `python -m dpdk_tokd.fetch no-such`")
+    assert_one_line(done, 1, "get it with `python3 -m dpdk_tokd.fetch no-such`")
 
 
 @pytest.fixture(scope="session")

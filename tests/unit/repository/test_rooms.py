@@ -69,14 +69,20 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "lib/gpu_sink/handshake": {"lib/gpu_sink/ring"},
     "lib/gpu_sink/transport": {"lib/gpu_sink/ring", "lib/gpu_sink/handshake"},
     "lib/gpu_sink/sink": {f"lib/gpu_sink/{room}" for room in ("ring", "handshake", "transport")},
-    "lib/gpu_sink/kernel": SINK | {"lib/gpu_sink/handshake"},
+    "lib/gpu_sink/block": {"lib/gpu_sink/ring"},
+    "lib/gpu_sink/kernel": SINK
+    | {f"lib/gpu_sink/{room}" for room in ("block", "handshake", "tokenize")},
+    "lib/gpu_sink/tokenize": SINK
+    | {"lib/gpu_sink/block", "tok.h"}
+    | {TOK + room for room in ("unicode", "tables", "normalize", "pretokenize", "build")},
     # the appliance: the data path knows nothing of what sets it up
     "log": set(),
     "app": set(),
     APP + "options": {"app", "include/tokd", "tok.h", "lib/options", "lib/gpu_sink/handshake"},
     APP + "datapath": {"include/tokd", "tok.h", APP + "options"},
     APP + "datapath/source": {APP + "datapath"},
-    APP + "datapath/stream": {"include/tokd", "tok.h", APP + "datapath", APP + "datapath/source"},
+    APP + "datapath/stream": {"include/tokd", "tok.h", "lib/gpu_sink/ring"}
+    | {APP + "datapath", APP + "datapath/source"},
     APP + "datapath/net": {"include/tokd", APP + "datapath", APP + "datapath/stream"},
     APP + "datapath/loop": {
         "include/tokd",
@@ -91,7 +97,7 @@ MAY_INCLUDE: dict[str, set[str]] = {
     | {APP + "options", APP + "readers", APP + "sandbox"}
     | {APP + "control/" + part for part in ("port", "tables", "vocabs")}
     | DATA_PATH,
-    APP + "control/tables": {"include/tokd", "log"} | DATA_PATH,
+    APP + "control/tables": {"include/tokd", "log", "lib/gpu_sink/ring"} | DATA_PATH,
     APP + "control/vocabs": {"include/tokd", "tok.h", "log", APP + "options", APP + "datapath"},
     APP + "control/port": {"include/tokd", "log", APP + "options", APP + "datapath"},
     APP + "telemetry": {"log", "lib/sandbox", APP + "control", APP + "control/port"} | DATA_PATH,
@@ -113,7 +119,7 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "app/tokd-load": {"lib/options", "include/tokd"},
     "app/tokd-load-dpdk": {"lib/options", "include/tokd", "app/tokd-load"},
     "app/tokd-gpu": SINK
-    | {"lib/notify", "lib/options", "lib/sandbox"}
+    | {"app", "tok.h", "lib/notify", "lib/options", "lib/sandbox"}
     | {f"lib/gpu_sink/{r}" for r in ("transport", "handshake", "kernel")},
 }
 

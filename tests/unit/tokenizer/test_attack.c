@@ -3,7 +3,7 @@
  * Someone who knows the source, the vocabulary and even the key of the hashes makes a text. The
  * tables of pairs, of growth and of guesses can then be made useless, and no worse than that. What
  * is counted are checks of pairs, of which all cost of encoding byte by byte is made.
- * golden/test_instructions.py has the same for the tables of pretokens.
+ * golden/instructions/test_instructions.py has the same for the tables of pretokens.
  */
 #include <stdlib.h>
 

@@ -247,3 +247,73 @@ assert_loads(const char *path)
 	assert_int_not_equal(checksum, 0);
 	return checksum;
 }
+
+static void *
+plain_alloc(void *ctx, size_t bytes, size_t align)
+{
+	void *p = NULL;
+
+	assert_int_equal(posix_memalign(&p, align, bytes), 0);
+	memset(p, 0, bytes);
+	return p;
+}
+
+static void
+plain_free(void *ctx, void *p, size_t bytes)
+{
+	free(p);
+}
+
+const struct tok_mem plain_mem = {.alloc = plain_alloc, .free = plain_free};
+
+/* Counts what is out, and has no more after `left` blocks. */
+struct counted {
+	size_t bytes;
+	int left;
+};
+
+static void *
+counted_alloc(void *ctx, size_t bytes, size_t align)
+{
+	struct counted *c = ctx;
+
+	if (c->left-- <= 0)
+		return NULL;
+	c->bytes += bytes;
+	return plain_alloc(NULL, bytes, align);
+}
+
+static void
+counted_free(void *ctx, void *p, size_t bytes)
+{
+	struct counted *c = ctx;
+
+	c->bytes -= bytes;
+	free(p);
+}
+
+void
+assert_memory_may_end(const char *path, void (*use)(const struct tok_vocab *v, const char *path))
+{
+	struct tok_vocab *v = NULL;
+	int blocks;
+
+	for (blocks = 0; v == NULL && blocks < 100; blocks++) {
+		struct counted c = {.left = blocks};
+		const struct tok_mem mem = {counted_alloc, counted_free, &c};
+		const struct tok_load_opts opts = {.mem = &mem};
+		struct tok_error err;
+
+		v = tok_vocab_load(path, &opts, &err);
+		if (v == NULL) {
+			assert_non_null(strstr(err.text, "out of memory"));
+		} else {
+			assert_int_equal(c.bytes, tok_vocab_info(v).table_bytes);
+			if (use != NULL)
+				use(v, path);
+			tok_vocab_free(v);
+		}
+		assert_int_equal(c.bytes, 0);
+	}
+	assert_true(blocks > 1 && blocks < 100);
+}

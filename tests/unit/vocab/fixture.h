@@ -38,3 +38,12 @@ void assert_refused_as(const char *path, const char *pretokenizer, const char *s
 void assert_refused(const char *path, const char *says);
 /* Loading `path` succeeds; the checksum of what it holds. */
 uint32_t assert_loads(const char *path);
+
+/* Blocks of just their size, so that a sanitizer sees a step beside them. */
+extern const struct tok_mem plain_mem;
+/*
+ * Load `path` into the caller's memory, which has no block at first and then one more each time,
+ * until it loads; `use` (may be NULL) is called with what was loaded. All memory is given back.
+ */
+void assert_memory_may_end(
+	const char *path, void (*use)(const struct tok_vocab *v, const char *path));

@@ -483,22 +483,6 @@ FOLDER_TEST(what_another_program_wrote_is_refused_by_what_it_is)
 	free(data);
 }
 
-static void *
-plain_alloc(void *ctx, size_t bytes, size_t align)
-{
-	void *p = NULL;
-
-	assert_int_equal(posix_memalign(&p, align, bytes), 0);
-	memset(p, 0, bytes);
-	return p;
-}
-
-static void
-plain_free(void *ctx, void *p, size_t bytes)
-{
-	free(p);
-}
-
 /* What it gives does not matter: it ends, within the room that it says it needs. */
 static void
 use(const struct tok_vocab *v)
@@ -560,8 +544,7 @@ other_word(const uint8_t *table, size_t words, uint32_t old)
 
 FOLDER_TEST(made_up_tables_are_refused_or_do_no_harm)
 {
-	const struct tok_mem mem = {.alloc = plain_alloc, .free = plain_free};
-	const struct tok_load_opts opts = {.mem = &mem};
+	const struct tok_load_opts opts = {.mem = &plain_mem};
 
 	for (size_t i = 0; i < N_KINDS; i++) {
 		uint32_t n_refused = 0;
@@ -603,58 +586,21 @@ FOLDER_TEST(made_up_tables_are_refused_or_do_no_harm)
 
 /* ---- memory ---- */
 
-/* Counts what is out, and has no more after `left` blocks. */
-struct counted {
-	size_t bytes;
-	int left;
-};
-
-static void *
-counted_alloc(void *ctx, size_t bytes, size_t align)
-{
-	struct counted *c = ctx;
-
-	if (c->left-- <= 0)
-		return NULL;
-	c->bytes += bytes;
-	return plain_alloc(NULL, bytes, align);
-}
-
+/* What was loaded does not need its file. */
 static void
-counted_free(void *ctx, void *p, size_t bytes)
+use_without(const struct tok_vocab *v, const char *path)
 {
-	struct counted *c = ctx;
-
-	c->bytes -= bytes;
-	free(p);
+	assert_string_equal(tok_vocab_info(v).storage, "memory");
+	assert_int_equal(unlink(path), 0);
+	use(v);
 }
 
 FOLDER_TEST(the_callers_memory_has_copies_of_all_tables)
 {
-	struct tok_vocab *v = NULL;
 	char path[PATH_MAX];
-	int blocks;
 
 	compile(state, put_llama3(state), NULL, path);
-	for (blocks = 0; v == NULL && blocks < 100; blocks++) {
-		struct counted c = {.left = blocks};
-		const struct tok_mem mem = {counted_alloc, counted_free, &c};
-		const struct tok_load_opts opts = {.mem = &mem};
-		struct tok_error err;
-
-		v = tok_vocab_load(path, &opts, &err);
-		if (v == NULL) {
-			assert_non_null(strstr(err.text, "out of memory"));
-		} else {
-			assert_string_equal(tok_vocab_info(v).storage, "memory");
-			assert_int_equal(c.bytes, tok_vocab_info(v).table_bytes);
-			assert_int_equal(unlink(path), 0);
-			use(v);
-			tok_vocab_free(v);
-		}
-		assert_int_equal(c.bytes, 0);
-	}
-	assert_true(blocks > 1 && blocks < 100);
+	assert_memory_may_end(path, use_without);
 }
 
 /* Where none are reserved the load fails, and says what to do. */

@@ -89,9 +89,9 @@ FOLDER_TEST(what_is_missing_is_said_with_the_folders_and_the_remedy)
 	struct tok_error err;
 
 	assert_null(tok_vocab_load("small", &opts, &err));
-	assert_string_equal(err.text, "vocab \"small\" not found: get it with "
-				      "`python -m dpdk_tokd.fetch small`, or give a path; "
-				      "searched /nowhere:/here");
+	assert_string_equal(err.text,
+		"vocab \"small\" not found: get it with `python3 -m dpdk_tokd.fetch small` (in a "
+		"clone: tools/fetch-vocab), or give a path; searched /nowhere:/here");
 	assert_null(tok_vocab_load("", &opts, &err));
 	assert_null(tok_vocab_load("small", &opts, NULL));
 	assert_non_null(many);

@@ -23,6 +23,7 @@ case $step in
 	echo "@@ pages $(cat /sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages)"
 	echo "@@ mount $(grep -c ' /dev/hugepages-1G hugetlbfs .*pagesize=1024M' /proc/mounts)"
 	echo "@@ driver $(basename "$(readlink $card/driver)")"
+	echo "@@ modprobe $(journalctl --unit=tokd-host --output=cat | grep -c '^run   modprobe vfio-pci')"
 	echo "@@ service $(systemctl is-active tokd-host.service)"
 	said verify tokd-host verify
 	. /units.sh

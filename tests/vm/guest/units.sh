@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The unit dpdk-tokd as doc/user/host.md has it installed: with wrong settings, with right ones, reloaded, hung, killed, restarted
-# beside tokd-gpu, stopped. The test reads texts' ids whenever it is said to be serving.
+# beside tokd-gpu, asked by tokd-exporter, stopped; and tokd-gateway. The test reads texts' ids whenever it is said to be serving.
 unit=dpdk-tokd.service
 settings=/etc/default/dpdk-tokd
 state() { # PROPERTY
@@ -69,13 +69,43 @@ echo TOKD_SINK=gpu >>$settings
 said gpu-start systemctl start tokd-gpu.service
 said unit-restart systemctl restart $unit
 serving restarted
-for unit in tokd-gpu.service dpdk-tokd.service; do
+
+# ask URL [BODY]: what is answered, as soon as somebody listens there.
+ask() {
+	until python3 -c '
+import sys, urllib.request
+body = [text.encode() for text in sys.argv[2:]]
+head = {"Content-Type": "application/json"}
+print(urllib.request.urlopen(urllib.request.Request(sys.argv[1], *body, headers=head), timeout=60).read().decode())
+' "$@" 2>/run/ask.txt; do
+		cat /run/ask.txt >&2
+		grep -q refused /run/ask.txt || break
+		sleep 1
+	done
+}
+said exporter-start systemctl start tokd-exporter.service
+echo "@@ exporter-ready $(ask http://127.0.0.1:9477/ready)"
+echo "@@ exporter-up $(ask http://127.0.0.1:9477/metrics | grep '^tokd_up ')"
+
+cp /usr/local/share/dpdk-tokd/default/tokd-gateway.default /etc/default/tokd-gateway
+said gateway-start systemctl start tokd-gateway.service
+journalctl --unit=tokd-gateway --output=cat | sed 's/^/    /'
+echo "@@ gateway $(ask http://127.0.0.1:8000/tokenize '{"prompt": "Hello, world"}')"
+said gateway-stop systemctl stop tokd-gateway.service
+unit=tokd-gateway.service
+echo "@@ gateway-stopped $(state ActiveState), $(state Result), $(state ExecMainStatus)"
+
+for unit in tokd-host.service tokd-gpu.service tokd-exporter.service tokd-gateway.service dpdk-tokd.service; do
 	said "rated-$unit" systemd-analyze security --no-pager --threshold=25 $unit
 done
 
 said unit-stop systemctl stop $unit
 journalctl --unit=$unit --output=cat | sed -n "s/^$unit: /@@ unit-log /p; /sandbox: /s/^/@@ /p"
 echo "@@ stopped $(state ActiveState), $(state Result), $(state ExecMainStatus)"
+echo "@@ exporter-without $(ask http://127.0.0.1:9477/metrics | grep '^tokd_up ')"
+unit=tokd-exporter.service
+said exporter-stop systemctl stop $unit
+echo "@@ exporter-stopped $(state ActiveState), $(state Result), $(state ExecMainStatus)"
 unit=tokd-gpu.service
 said gpu-stop systemctl stop $unit
 echo "@@ gpu-stopped $(state ActiveState), $(state Result), $(state ExecMainStatus)"

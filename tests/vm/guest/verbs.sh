@@ -40,7 +40,8 @@ appliance() {
 	text=$(card 05)
 	ip link set "$text" up
 	dpdk-tokd --lcores 1 --no-pci --no-huge -m 256 -d /drivers --vdev "net_af_packet0,iface=$text" -- \
-		--ip 10.99.0.1 --vocab /vocab.* --sink "gpu=verbs:$agent_ip:$ring_port" >>/tmp/appliance 2>&1 &
+		--sandbox=no --ip 10.99.0.1 --vocab /vocab.* --sink "gpu=verbs:$agent_ip:$ring_port" \
+		>>/tmp/appliance 2>&1 &
 	pid=$!
 	appliance_pid=$pid
 	wait_for /tmp/appliance 'ready: '
@@ -87,7 +88,7 @@ while read -r command; do
 		echo "@@ wire $command"
 		;;
 	broken)
-		wait_for /tmp/appliance 'the connection broke'
+		wait_for /tmp/appliance 'connection lost'
 		echo '@@ broken yes'
 		;;
 	again) # the producer slot was resumed; or, on a busy host, it was kept no longer, and there is another, of another epoch

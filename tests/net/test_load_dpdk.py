@@ -68,7 +68,10 @@ def appliance(
         folder,
         driver="net_af_xdp" if xdp else "net_memif",
         memory=NO_HUGE,
-        args=("--streams", "1") if request.param == "one stream" else (),
+        args=(
+            *("--stream-timeout", "60000"),
+            *(("--streams", "1") if request.param == "one stream" else ()),
+        ),
         devargs=None if xdp else f"role=server,socket={folder / 'memif.sock'},socket-abstract=no",
     ) as appliance:
         yield appliance
@@ -137,6 +140,8 @@ def test_all_ids_are_right_and_times_are_told(load):
 def test_a_faulty_wire_loses_no_text_and_doubles_none(load, appliance, seed):
     before = appliance.counters()
     faults = ("--loss", "5%", "--reorder", "10.5%", "--duplicate", "5%", "--seed", seed)
+    # A packet that is lost five times in a row takes 6 s: one in some 50 of these runs has one.
+    faults += ("--timeout", "60000")
     ended = load("--requests", "1500", "--clients", "16", "--in-flight", "4", *faults)
     assert (ended.code, ended.said) == (0, "")
     report = ended.report

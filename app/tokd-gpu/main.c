@@ -22,6 +22,7 @@ enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 }; /* as dpdk-tokd's */
 
 #define TEXT_FLAGS TOK_ADDED_AS_TEXT /* as dpdk-tokd has it for text from the network */
 #define OUT_SLOTS 8		     /* full slots per producer's outputs, by default */
+#define LOG_OF_LANE 16		     /* words, at least */
 
 /* --out-bytes, or its default. */
 static uint64_t
@@ -35,6 +36,20 @@ choose_out_bytes(const struct tokg_options *o, const struct tokg_tables *t)
 	if (o->out_bytes != 0)
 		return o->out_bytes;
 	while (n < least)
+		n *= 2;
+	return n;
+}
+
+/*
+ * Words of a log that each lane may fill are read at once: few. A lane may be ahead of its producer
+ * by one less.
+ */
+static uint32_t
+choose_log(uint32_t lanes)
+{
+	uint32_t n = lanes > 0 ? LOG_OF_LANE : 0;
+
+	while (n < LOG_OF_LANE * lanes)
 		n *= 2;
 	return n;
 }
@@ -55,11 +70,14 @@ fill_config(struct tokg_device_config *c, const struct tokg_options *o, const st
 				.dim = t->dim,
 				.n_ids = t->n_ids,
 				.n_positions = t->n_positions,
+				.lanes = o->lanes,
+				.log = choose_log(o->lanes),
 				.out_bytes = choose_out_bytes(o, t),
 			},
 		.tables = *t,
 		.text_vocab = text,
 		.text_flags = TEXT_FLAGS,
+		.stop_id = UINT32_MAX, /* each answer is as long as it may be */
 		.workers = o->workers,
 		.heads = o->heads,
 		.host_ring = o->host_ring,
@@ -125,6 +143,11 @@ run(const struct tokg_options *o, struct tokg_table_set *set, const struct tok_v
 			device->ops->name, g->producers, g->slots, tokg_kind_name(g->kind),
 			g->n_ids, g->dim, tokg_dtype_name(g->dtype), instance,
 			o->subscribers_socket);
+		if (g->lanes > 0)
+			tokg_log(
+				"%u lanes of one producer, log of %u words: a stand-in for a model "
+				"makes ids",
+				g->lanes, g->log);
 		if (device->sharing[0] != '\0')
 			tokg_log("%s", device->sharing);
 		tokd_notify("READY=1");

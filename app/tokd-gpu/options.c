@@ -43,6 +43,9 @@ static const struct opt_def defs[] = {
 	{"out-bytes", "BYTES", OPT_SIZE, FIELD(out_bytes), 0, 64 * OPT_G, "0",
 		"outputs of one producer, a power of two; 0: room for eight full slots, with "
 		"--text-vocab for a row for each byte of them"},
+	{"lanes", "N", OPT_COUNT, FIELD(lanes), 0, TOKG_LANES_MAX, "0",
+		"texts of one producer that a model continues at the same time; 0: none. The model "
+		"is a stand-in: it makes ids by a rule, to try the way back without one"},
 	{"no-check", NULL, OPT_FLAG, FIELD(no_check), 0, 0, "no",
 		"no check words: only for memory that preserves the order of writes"},
 	{"subscribers-socket", "PATH", OPT_TEXT, FIELD(subscribers_socket), 0, SOCKET_PATH_MAX,

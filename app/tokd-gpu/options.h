@@ -28,7 +28,7 @@ struct tokg_options {
 	const char *subscribers_socket;
 	uint32_t subscribers_mode;
 	uint32_t subscriber_timeout_ms;
-	uint32_t producers, slots;
+	uint32_t producers, slots, lanes;
 	uint64_t slot_bytes, out_bytes; /* out_bytes 0: by the size of rows */
 	const char *table;
 	const char *kind_text, *dtype_text;

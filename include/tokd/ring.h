@@ -57,8 +57,10 @@ static_assert(offsetof(struct tokd_ring_hdr, tail) == 128, "token ring header is
 enum tokd_rec_kind {
 	TOKD_REC_TOKENS = 1, /* `count` ids follow the header */
 	TOKD_REC_PAD = 2,    /* nothing here: skip `bytes` */
-	TOKD_REC_TEXT = 3,   /* of ids that are decoded: `count` bytes of text follow the header */
-	TOKD_REC_BYTES = 4,  /* a whole text that the GPU tokenizes: its `count` bytes follow */
+	/* Not for readers: `count` bytes for the client follow the header. Text of ids that are
+	 * decoded; or, behind LAST and without flags, a part of an answer (TOKD_F_GENERATE). */
+	TOKD_REC_TEXT = 3,
+	TOKD_REC_BYTES = 4, /* a whole text that the GPU tokenizes: its `count` bytes follow */
 };
 /* A BYTES record whose flags became 0 was given back: the text's ids have their own records. */
 /* Skip a record of a kind that you do not know by its `bytes`: only these are sure to be valid. */

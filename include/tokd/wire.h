@@ -45,6 +45,33 @@ enum tokd_wire_flags {
 	TOKD_F_SKIP_SPECIAL = 1 << 8,
 	/* REPLY, with DONE, without IDS: the GPU tokenizes the text; total and ids_crc are 0 */
 	TOKD_F_UNCOUNTED = 1 << 9,
+	/*
+	 * DATA, the same in all packets, with IDS: a model on the GPU continues the text. REPLY:
+	 * has bytes of the answer: struct tokd_made
+	 */
+	TOKD_F_GENERATE = 1 << 10,
+	TOKD_F_CANCEL = 1 << 11, /* POLL of a stream with GENERATE: end the answer */
+};
+
+/*
+ * With GENERATE the answer is a row of these, without padding, each followed by its text. Where a
+ * field speaks of ids it means the bytes of the answer. The answer ends with one whose `end` is
+ * not 0.
+ */
+struct tokd_made {
+	uint32_t id;   /* TOKD_MADE_END in the last one */
+	uint16_t text; /* bytes of text that this id completes; whole characters, or 0 */
+	uint16_t end;  /* enum tokd_made_end */
+};
+static_assert(sizeof(struct tokd_made) == 8, "wire answer is ABI");
+#define TOKD_MADE_END UINT32_MAX
+#define TOKD_GENERATE_MOST (1u << 20) /* ids of an answer; a larger `limit` is refused */
+
+enum tokd_made_end {
+	TOKD_MADE_MORE = 0,
+	TOKD_MADE_STOP,	     /* the model ended the text */
+	TOKD_MADE_LENGTH,    /* `limit` ids were made */
+	TOKD_MADE_CANCELLED, /* as the client asked */
 };
 
 enum tokd_reason {
@@ -66,8 +93,9 @@ enum tokd_reason {
 	TOKD_R_SINK = 15,	  /* the ids could not be embedded (--sink) */
 	TOKD_R_VALIDATE = 16,	  /* the server must first see that the address is the client's */
 	TOKD_R_SHARE = 17,	  /* given up: its source had more open texts than others */
-	TOKD_R_RING = 18, /* the token ring is full; without FAIL, beside credit 0: only wait */
-	TOKD_R_ID = 19,	  /* decode: not in the vocabulary, the id at byte `text_end` */
+	TOKD_R_RING = 18,  /* the token ring is full; without FAIL, beside credit 0: only wait */
+	TOKD_R_ID = 19,	   /* decode: not in the vocabulary, the id at byte `text_end` */
+	TOKD_R_LANES = 20, /* no lane of the GPU is free; never with FAIL: only wait */
 	TOKD_R_MAX
 };
 
@@ -91,8 +119,10 @@ struct tokd_req {
 		uint32_t reply_max; /* DATA: the longest reply that fits the path, bytes of UDP
 				     * payload; 0: not known */
 	};
-	uint64_t cookie;      /* of the server's latest VALIDATE; 0: none yet */
-	uint32_t reserved[2]; /* 0; a request must not be smaller than a refusal */
+	uint64_t cookie;   /* of the server's latest VALIDATE; 0: none yet */
+	uint32_t limit;	   /* DATA with LAST, with GENERATE: the most ids to make, 1 to
+			    * TOKD_GENERATE_MOST; else 0 */
+	uint32_t reserved; /* 0; a request must not be smaller than a refusal */
 };
 static_assert(sizeof(struct tokd_req) == 64, "wire request is ABI");
 static_assert(offsetof(struct tokd_req, stream_id) == 16, "wire request is ABI");
@@ -126,7 +156,7 @@ struct tokd_rep {
 	uint32_t total;	  /* ids published so far; final with DONE */
 	uint32_t ids_crc; /* DONE: CRC32C over all ids of the stream, 4 bytes each, little-endian;
 			   * of text, over its bytes */
-	uint32_t reason;  /* FAIL: enum tokd_reason; credit 0: TOKD_R_RING, or 0 */
+	uint32_t reason;  /* FAIL: enum tokd_reason; credit 0: TOKD_R_RING, TOKD_R_LANES, or 0 */
 	union {
 		uint32_t text_end; /* bytes of text fed so far; with DONE the length of the text */
 		uint32_t retry_ms; /* BUSY: when to try again; 0: not known */

@@ -356,6 +356,7 @@ step_request(struct plane *p, struct input *in)
 		0, p->w.terms->vocab[1].checksum, 0, p->w.terms->vocab[0].checksum ^ (who >> 7)};
 	static const uint32_t longest[] = {
 		0, 0, 1, TOKD_WIRE_REPLY_LEAST, 1232, 1439, 1440, UINT32_MAX};
+	const bool generates = who >> 6 == 2; /* there is no sink: it gets no further */
 	const uint8_t *bytes = NULL;
 	struct tokd_req req = {.magic = TOKD_WIRE_MAGIC,
 		.version = TOKD_WIRE_VERSION,
@@ -368,11 +369,13 @@ step_request(struct plane *p, struct input *in)
 	if (how & HOW_POLL) {
 		req.ids_ack = packet * 4u;
 		req.ids_end = bits * 8u;
+		req.flags = generates ? TOKD_F_CANCEL : 0;
 	} else {
 		req.packet = packet;
 		req.flags = (uint16_t)(bits & (TOKD_F_IDS | TOKD_F_STREAM | TOKD_F_SHORT |
 						      TOKD_F_DECODE)) |
-			    (bits & 1 ? TOKD_F_LAST : 0);
+			    (bits & 1 ? TOKD_F_LAST : 0) | (generates ? TOKD_F_GENERATE : 0);
+		req.limit = generates ? bits & 1 : 0;
 		req.ids_ack = (uint32_t)input_take(in, 1) * 8;
 		req.reply_max = longest[(who ^ packet) % RTE_DIM(longest)];
 		if (how & HOW_OWN_TEXT)

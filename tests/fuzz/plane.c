@@ -325,14 +325,14 @@ check_reply(const struct plane *p, const struct rte_mbuf *m, uint32_t at)
 	MUST(rte_pktmbuf_data_len(m) >= at + sizeof(rep));
 	memcpy(&rep, rte_pktmbuf_mtod_offset(m, const void *, at), sizeof(rep));
 	MUST(rep.magic == TOKD_WIRE_MAGIC && rep.type == TOKD_REPLY);
-	each = rep.flags & TOKD_F_DECODE  ? 1
-	       : rep.flags & TOKD_F_SHORT ? sizeof(uint16_t)
-					  : sizeof(uint32_t);
+	each = rep.flags & (TOKD_F_DECODE | TOKD_F_GENERATE) ? 1
+	       : rep.flags & TOKD_F_SHORT		     ? sizeof(uint16_t)
+							     : sizeof(uint32_t);
 	MUST(rte_pktmbuf_data_len(m) == at + sizeof(rep) + each * rep.count);
 	MUST(rep.credit <= TOKD_WIRE_WINDOW && rep.reason < TOKD_R_MAX);
-	/* Without FAIL there is one reason, and it is why there is no credit. */
+	/* Without FAIL it is why there is no credit. */
 	MUST(rep.flags & TOKD_F_FAIL || rep.reason == TOKD_R_NONE ||
-		(rep.reason == TOKD_R_RING && rep.credit == 0));
+		((rep.reason == TOKD_R_RING || rep.reason == TOKD_R_LANES) && rep.credit == 0));
 	MUST(rep.count == 0 || (uint64_t)rep.first + rep.count <= rep.total);
 }
 

@@ -5,7 +5,7 @@
 
 #include "test.h"
 
-#define TESTS_MAX 256
+#define TESTS_MAX 512
 
 static struct CMUnitTest tests[TESTS_MAX];
 static struct {

@@ -125,6 +125,7 @@ make_sink(struct tokd_worker *w, struct tokg_transport *t, struct tokg_error *er
 		.start_records = w->counter[C_RECORDS],
 		.n_vocabs = terms->n_vocabs,
 		.vocab = checksum,
+		.wipe = w->wipe,
 		.batch_ticks = w->tsc_hz / 1000000 * w->opt->sink_batch_us,
 		.read_ticks = w->tsc_hz / 1000000 * READ_US,
 		.read_ticks_lanes = w->tsc_hz / 1000000 * READ_LANES_US,
@@ -134,6 +135,8 @@ make_sink(struct tokd_worker *w, struct tokg_transport *t, struct tokg_error *er
 		.failed = tokd_sink_failed,
 		.done = tokd_sink_done,
 		.text = tokd_gpu_text_done,
+		.token = tokd_generate_token,
+		.ended = tokd_generate_ended,
 		.owner = w,
 	};
 
@@ -154,6 +157,7 @@ tokd_sink_make(struct tokd_worker *w, struct tokg_transport *t, struct tokg_erro
 		return false;
 	}
 	pthread_mutex_init(&s->lock, NULL);
+	TAILQ_INIT(&s->answers.ready);
 	s->transport = t;
 	s->kind = t->ops->name;
 	s->sink = make_sink(w, t, err);
@@ -162,7 +166,9 @@ tokd_sink_make(struct tokd_worker *w, struct tokg_transport *t, struct tokg_erro
 		rte_free(s);
 		return false;
 	}
+	s->answers.sink = s->sink;
 	w->sink = s;
+	w->answers = &s->answers;
 	become_reader(w);
 	return true;
 }
@@ -213,6 +219,7 @@ tokd_sink_close(struct tokd_worker *w)
 	pthread_mutex_destroy(&s->lock);
 	rte_free(s);
 	w->sink = NULL;
+	w->answers = NULL;
 }
 
 static void

@@ -27,6 +27,11 @@
 		"texts forgotten within twice --stream-timeout of their end: raise --done-names")  \
 	X(STREAMS_EVICTED, "streams_evicted",                                                      \
 		"open texts that failed because another source needed their place")                \
+	X(STREAMS_GENERATED, "streams_generated",                                                  \
+		"prompts completed: texts that the GPU continues")                                 \
+	X(TOKENS_MADE, "tokens_made", "token ids that the GPU made, published")                    \
+	X(GENERATE_CANCELLED, "generate_cancelled",                                                \
+		"answers ended early: as the client asked, or because their text failed")          \
 	X(TEXT_PORT, "text_port", "texts received at the plain-text port")                         \
 	X(TEXT_BYTES, "text_bytes", "bytes of text fed to the tokenizer")                          \
 	X(IDS, "ids", "token ids published")                                                       \
@@ -107,7 +112,8 @@
 	X(DROP_TEXT, "drop_text", "refused: plain text the tokenizer rejects")                     \
 	X(DROP_SHUTDOWN, "drop_shutdown", "refused: new text while shutting down")                 \
 	X(DROP_VALIDATE, "drop_validate",                                                          \
-		"refused: streams or time are scarce, and the client is not validated")            \
+		"refused: no cookie, and streams or time are scarce or an answer is wanted")       \
+	X(DROP_SINK, "drop_sink", "refused: prompt, and there is no GPU that makes ids")           \
 	X(DROP_TABLE_FULL, "drop_table_full", "refused: stream table full")                        \
 	X(DROP_MAC, "drop_mac", "refused: stream of another MAC address")                          \
 	X(DROP_OPENS, "drop_opens",                                                                \
@@ -117,6 +123,8 @@
 	X(DROP_WINDOW, "drop_window", "drop: packet number beyond the window")                     \
 	X(DROP_HELD, "drop_held", "drop: early packet, but too many are held already")             \
 	X(DROP_RING_FULL, "drop_ring_full", "drop: text not fed because the token ring is full")   \
+	X(DROP_LANES, "drop_lanes",                                                                \
+		"drop: end of a prompt not fed because no lane of the GPU is free")                \
 	X(DROP_REPLY_WINDOW, "drop_reply_window",                                                  \
 		"drop: text not fed because the client does not acknowledge ids")                  \
 	X(DROP_UNKNOWN, "drop_unknown", "refused: no such stream")                                 \

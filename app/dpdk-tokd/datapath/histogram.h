@@ -38,6 +38,8 @@
 		"each text decoded: first packet of its ids taken from the queue, to all of it "   \
 		"published")                                                                       \
 	X(DECODER, "decoder", "each text decoded: time for it, all packets")                       \
+	X(TEXT_TO_FIRST_TOKEN, "text_to_first_token",                                              \
+		"each prompt: last ids published, to the first id made for it published")          \
 	X(POSTED_TO_DONE, "posted_to_done", "each slot of the GPU ring: posted, to read as done")
 
 enum tokd_stage {

@@ -30,6 +30,7 @@
 #define TOKD_GATHER_MAX (3 * TOKD_WIRE_PAYLOAD)
 
 struct tokd_allow;     /* net_allow.h */
+struct tokd_answers;   /* generate.h */
 struct tokd_frags;     /* net_frag.h */
 struct tokd_gpu_texts; /* gpu_text.h */
 struct tokd_sink;      /* gpu_sink.h */
@@ -59,6 +60,7 @@ struct tokd_worker {
 	struct tokd_side side;
 	struct tokd_zero_copy zc;
 	struct tokd_sink *sink;		     /* NULL: none */
+	struct tokd_answers *answers;	     /* NULL: the same */
 	struct tokd_gpu_texts *gpu_texts;    /* NULL: without --pipeline gpu */
 	struct tokd_terms *terms;	     /* of the texts that begin now */
 	uint32_t ip;			     /* network byte order; 0: no IPv4 */

@@ -44,6 +44,7 @@ struct tokg_sink_config {
 	uint64_t read_ticks, read_ticks_lanes, read_ticks_most;
 	uint64_t dead_ticks; /* without a heartbeat for this time the agent is dead */
 	int node;	     /* NUMA node for its memory, -1: any */
+	bool wipe;	     /* ids made do not stay in the copy of the log */
 	/*
 	 * Called by tokg_sink_poll; may be NULL. failed: a text's ids cannot be embedded; once per
 	 * text, except if many fail at the same time. done: a slot posted at t_post was read as
@@ -142,6 +143,9 @@ uint32_t tokg_sink_generate(struct tokg_sink *s, uint64_t serial, uint32_t limit
 void tokg_sink_grant(struct tokg_sink *s, uint32_t lane, uint32_t tokens);
 /* Hot. No token comes any more, nor `ended`. */
 void tokg_sink_cancel(struct tokg_sink *s, uint32_t lane);
+/* Any thread. 0: nothing generates. */
+uint32_t tokg_sink_lanes(const struct tokg_sink *s);
+uint32_t tokg_sink_lanes_used(const struct tokg_sink *s);
 /*
  * Hot, but rare: ends all texts that generate as LOST. As tokg_sink_shed only without a transport;
  * else the next one does it, for those that may have tokens.

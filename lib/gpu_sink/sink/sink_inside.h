@@ -126,6 +126,7 @@ struct tokg_sink {
 	bool resumed; /* connected again: asks may be lost */
 	/* in the read that is under way, or was the last */
 	bool reading_lanes, reading_log;
+	bool wipe;		 /* of the configuration */
 	uint64_t interval;	 /* until the next read */
 	bool no_slot, no_output; /* a record waits for one, in this poll */
 	uint32_t poll_posts;

@@ -31,6 +31,18 @@ set_due(struct tokg_sink *s, struct tokg_sink_lane *l, bool due)
 	l->due = due;
 }
 
+uint32_t
+tokg_sink_lanes(const struct tokg_sink *s)
+{
+	return __atomic_load_n(&s->n_lanes, __ATOMIC_RELAXED);
+}
+
+uint32_t
+tokg_sink_lanes_used(const struct tokg_sink *s)
+{
+	return __atomic_load_n(&s->lanes_used, __ATOMIC_RELAXED);
+}
+
 /* No token of it counts any more. */
 static void
 forgive(struct tokg_sink *s, struct tokg_sink_lane *l)
@@ -307,10 +319,13 @@ bool
 tokg_sink_take_tokens(struct tokg_sink *s)
 {
 	const struct tokg_geometry *g = &s->t->geometry;
-	const uint64_t *ended = s->t->done + g->slots;
+	uint64_t *ended = s->t->done + g->slots;
 
 	if (s->reading_log && !take_log(s, ended + g->lanes))
 		return false;
+	/* A lap of 0 is none: what is zero is not taken again. */
+	if (s->reading_log && s->wipe)
+		memset(ended + g->lanes, 0, 8 * (size_t)g->log);
 	for (uint32_t i = 0; s->lanes_used > 0 && i < s->n_lanes; i++) {
 		if (!take_end(s, i, ended[i]))
 			return tokg_sink_break(s, TOKG_BREACH);

@@ -153,6 +153,7 @@ tokg_sink_create(const struct tokg_sink_config *c, struct tokg_error *err)
 	s->ended = c->ended;
 	s->owner = c->owner;
 	s->node = c->node;
+	s->wipe = c->wipe;
 	s->broken = TOKG_NEVER;
 	atomic_init(&s->cursor, c->start);
 	atomic_init(&s->shed_below, 0);
@@ -161,6 +162,7 @@ tokg_sink_create(const struct tokg_sink_config *c, struct tokg_error *err)
 		tokg_sink_free(s);
 		return NULL;
 	}
+	s->n_lanes = s->t->geometry.lanes; /* lanes are taken before the first poll, too */
 	return s;
 }
 

@@ -36,6 +36,7 @@ STAGES = (
     "ring_to_reply",
     "ids_to_text",
     "decoder",
+    "text_to_first_token",
     "posted_to_done",
 )
 

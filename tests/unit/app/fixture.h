@@ -153,6 +153,7 @@ void expect_count(enum tokd_counter c, uint64_t n);
 struct text_ids {
 	uint32_t n, first_flags, last_flags, aborts, reason, text_end;
 	uint32_t records;
+	uint32_t answers, answer; /* records behind a prompt, and their bytes */
 	uint64_t serial;
 	uint32_t n_keys;
 	uint32_t id[1u << 17];

@@ -81,7 +81,7 @@ MAY_INCLUDE: dict[str, set[str]] = {
     APP + "options": {"app", "include/tokd", "tok.h", "lib/options", "lib/gpu_sink/handshake"},
     APP + "datapath": {"include/tokd", "tok.h", APP + "options"},
     APP + "datapath/source": {APP + "datapath"},
-    APP + "datapath/stream": {"include/tokd", "tok.h", "lib/gpu_sink/ring"}
+    APP + "datapath/stream": {"include/tokd", "tok.h", "lib/gpu_sink/ring", "lib/gpu_sink/sink"}
     | {APP + "datapath", APP + "datapath/source"},
     APP + "datapath/net": {"include/tokd", APP + "datapath", APP + "datapath/stream"},
     APP + "datapath/loop": {

@@ -21,6 +21,10 @@ tokd_sink_poll(struct tokd_worker *w, bool idle)
 
 	if (w->gpu_texts != NULL)
 		w->gpu_texts->here = state == TOKD_SINK_LOST && w->ring.shed != NULL;
+	/* Another agent knows nothing of the answers that were under way. */
+	s->answers.lost = state == TOKD_SINK_LOST;
+	if (s->answers.lost)
+		tokg_sink_cut(s->sink);
 	if (state != TOKD_SINK_RUNNING)
 		return;
 	/* Posts carry this time: read it after their records were published. */
@@ -77,7 +81,11 @@ tokd_sink_failed(void *worker, uint64_t serial, enum tokg_status status)
 	struct tokd_stream *s = tokd_stream_of_serial(w->streams, serial);
 
 	atomic_store_explicit(&w->sink->last_status, (uint32_t)status, memory_order_relaxed);
-	if (s != NULL)
+	if (s == NULL)
+		return;
+	if (s->lane != 0) /* which the sink has back */
+		tokd_generate_ended(w, s->lane - 1u, serial, TOKG_END_LOST);
+	else
 		tokd_stream_fail(w, s, TOKD_R_SINK);
 }
 

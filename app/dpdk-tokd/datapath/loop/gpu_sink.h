@@ -23,6 +23,8 @@
 
 #include <sink/sink.h>
 
+#include "datapath/stream/generate.h"
+
 struct tokd_worker;
 
 enum tokd_sink_state { TOKD_SINK_RUNNING = 0, TOKD_SINK_BROKEN, TOKD_SINK_LOST };
@@ -32,6 +34,7 @@ struct tokd_sink {
 	struct tokg_sink *sink;
 	_Atomic uint32_t state;	      /* enum tokd_sink_state */
 	_Atomic uint32_t last_status; /* enum tokg_status of the last failed text */
+	struct tokd_answers answers;
 	/* control thread */
 	struct tokg_transport *transport; /* NULL while LOST */
 	uint64_t next_try_ms;

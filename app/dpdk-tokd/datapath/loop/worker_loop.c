@@ -186,6 +186,7 @@ tokd_worker_turn(struct tokd_worker *w)
 	}
 	if (w->sink != NULL) {
 		tokd_sink_poll(w, !busy);
+		busy |= tokd_generate_turn(w);
 		if (w->gpu_texts != NULL)
 			busy |= tokd_gpu_texts_feed(w);
 	}

@@ -41,6 +41,7 @@ struct tokd_source {
 	struct tokd_flow flow;			   /* what it may take, and what of it waits */
 	TAILQ_ENTRY(tokd_source) idle;
 	uint32_t n_gpu_texts; /* buffers that its open streams have: gpu_text.h */
+	uint32_t n_lanes;     /* that they have: generate.h */
 	uint64_t debt_end;    /* TSC: the texts that it let die are paid for */
 } __rte_cache_aligned;
 
@@ -73,3 +74,15 @@ void tokd_source_validate(struct tokd_worker *w, struct tokd_source *s);
 /* The source with the most streams of a kind, one that is not validated before all others. NULL:
  * there are no such streams. */
 struct tokd_source *tokd_source_greediest(struct tokd_worker *w, enum tokd_kind kind);
+
+/*
+ * Of `n` things, `n_free` are free, and a source has `has`. Is that its share? A quarter of all; or
+ * one, if less than a quarter is free for others.
+ */
+static inline bool
+tokd_source_has_share(uint32_t has, uint32_t n_free, uint32_t n)
+{
+	const uint32_t most = n_free < n / 4 ? 1 : n / 4;
+
+	return has >= RTE_MAX(most, 1u);
+}

@@ -27,24 +27,17 @@ set_free(struct tokd_worker *w, struct tokd_gpu_text *g)
 	STAILQ_INSERT_HEAD(&t->free, g, link);
 }
 
-/* It has a quarter of the buffers; or it has one, and less than a quarter is free for others. */
-static bool
-is_greedy(const struct tokd_gpu_texts *t, const struct tokd_source *source)
-{
-	const uint32_t most = t->n_free < t->n / 4 ? 1 : t->n / 4;
-
-	return source->n_gpu_texts >= most;
-}
-
 void
 tokd_gpu_text_begin(struct tokd_worker *w, struct tokd_stream *s, const struct tokd_vocab *vocab)
 {
 	struct tokd_gpu_texts *t = w->gpu_texts;
 	struct tokd_gpu_text *g = STAILQ_FIRST(&t->free);
 
-	if ((s->flags & (TOKD_F_IDS | TOKD_F_DECODE)) || vocab->checksum != t->vocab)
+	if ((s->flags & (TOKD_F_IDS | TOKD_F_DECODE | TOKD_F_GENERATE)) ||
+		vocab->checksum != t->vocab)
 		return;
-	if (g == NULL || t->here || is_greedy(t, s->source)) {
+	if (g == NULL || t->here ||
+		tokd_source_has_share(s->source->n_gpu_texts, t->n_free, t->n)) {
 		w->counter[C_PIPELINE_HERE]++;
 		return;
 	}

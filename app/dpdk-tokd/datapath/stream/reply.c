@@ -10,6 +10,9 @@
 #include "reply.h"
 #include "text_port.h"
 
+/* A reply with ids says what they are. */
+#define OF_IDS (TOKD_F_SHORT | TOKD_F_DECODE | TOKD_F_GENERATE)
+
 /* `more`: retry_ms or `speaks`, by the reason. */
 static void
 refuse(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
@@ -76,7 +79,7 @@ credit(const struct tokd_worker *w, const struct tokd_stream *s)
 {
 	uint32_t most = TOKD_WIRE_WINDOW;
 
-	if (s->state != TOKD_STREAM_OPEN || s->backpressured || s->told_to_wait)
+	if (s->state != TOKD_STREAM_OPEN || s->backpressured || s->told_to_wait || s->no_lane)
 		return 0;
 	if (unlikely(s->source->flow.state != TOKD_FLOW_IDLE) &&
 		tokd_held_room(w, &s->source->flow) == 0) /* no others than those held */
@@ -109,7 +112,18 @@ early(const struct tokd_stream *s)
 static enum tokd_reason
 hindrance(const struct tokd_stream *s)
 {
-	return s->state == TOKD_STREAM_OPEN && s->backpressured ? TOKD_R_RING : TOKD_R_NONE;
+	if (s->state != TOKD_STREAM_OPEN)
+		return TOKD_R_NONE;
+	if (s->backpressured)
+		return TOKD_R_RING;
+	return s->no_lane ? TOKD_R_LANES : TOKD_R_NONE;
+}
+
+/* For its client: the ids of a prompt are not. */
+static uint32_t
+published(const struct tokd_stream *s)
+{
+	return likely(!(s->flags & TOKD_F_GENERATE)) || tokd_stream_answers(s) ? s->total : 0;
 }
 
 /* May a reply of `bytes` be sent? Room is kept for a VALIDATE, in its place or after it. */
@@ -149,7 +163,7 @@ tokd_reply_send(struct tokd_worker *w, struct tokd_stream *s, uint32_t first, ui
 		.type = TOKD_REPLY,
 		.flags = (count > 0 && first == 0 ? TOKD_F_FIRST : 0) | (done ? TOKD_F_DONE : 0) |
 			 (done && s->uncounted ? TOKD_F_UNCOUNTED : 0) |
-			 (count > 0 ? s->flags & (TOKD_F_SHORT | TOKD_F_DECODE) : 0) |
+			 (count > 0 ? s->flags & OF_IDS : 0) |
 			 (reason != TOKD_R_NONE ? TOKD_F_FAIL : 0),
 		.epoch = s->key.epoch,
 		.vocab = s->vocab,
@@ -159,7 +173,7 @@ tokd_reply_send(struct tokd_worker *w, struct tokd_stream *s, uint32_t first, ui
 		.sack = unlikely(validate) ? tokd_cookie_make(w, &s->peer) : early(s),
 		.first = first,
 		.count = count,
-		.total = s->total,
+		.total = published(s),
 		.ids_crc = done ? s->ids_crc : 0,
 		.reason = reason != TOKD_R_NONE ? reason : hindrance(s),
 		.text_end = s->text_end,

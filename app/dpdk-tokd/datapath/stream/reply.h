@@ -7,11 +7,11 @@
 /* The most ids of 4 bytes in one reply packet. */
 #define TOKD_REPLY_IDS (TOKD_WIRE_PAYLOAD / sizeof(uint32_t))
 
-/* In a reply to a stream an id has 1 << this bytes; text is counted in bytes. */
+/* In a reply to a stream an id has 1 << this bytes; text and answers are counted in bytes. */
 static inline uint32_t
 tokd_reply_shift(const struct tokd_stream *s)
 {
-	if (unlikely(s->flags & TOKD_F_DECODE))
+	if (tokd_stream_is_bytes(s))
 		return 0;
 	return s->flags & TOKD_F_SHORT ? 1 : 2;
 }
@@ -61,6 +61,16 @@ void tokd_reply_now(struct tokd_worker *w, struct tokd_stream *s);
 
 /* Reply to all streams touched since the last call. */
 void tokd_reply_flush(struct tokd_worker *w);
+
+/*
+ * Replies are sent after this share of the ring has been written, at the latest: what one turn
+ * publishes must not overwrite itself before its replies are built.
+ */
+static inline bool
+tokd_reply_is_overdue(const struct tokd_worker *w)
+{
+	return unlikely(w->ring.head - w->reply_head >= (w->ring.mask + 1) / 4);
+}
 
 /* Do only open texts that want no ids early owe replies? */
 bool tokd_reply_can_wait(const struct tokd_worker *w);

@@ -87,7 +87,7 @@ void
 tokd_reply_ids_copy(const struct tokd_worker *w, const struct tokd_stream *s, uint32_t first,
 	uint32_t count, void *dst)
 {
-	if (unlikely(s->flags & TOKD_F_DECODE))
+	if (tokd_stream_is_bytes(s))
 		copy_as(w, s, 1, first, count, dst);
 	else
 		copy_as(w, s, sizeof(uint32_t), first, count, dst);

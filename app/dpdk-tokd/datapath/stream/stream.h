@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Streams: one text each, from packets to ids; with TOKD_F_DECODE from ids to text, which then
- * stands where ids do. doc/reference/protocol.md defines the states.
+ * stands where ids do. With TOKD_F_GENERATE (generate.h) that is an answer, made when all is fed.
+ * doc/reference/protocol.md defines the states.
  *
- *                    all fed, text_crc correct
+ *                    all fed, text_crc correct; all of the answer published
  *          ┌─────────────────────────────────────▶ DONE ───┐  done-timeout,
  *   FREE ─▶ OPEN                                            ├─▶ FREE
  *          └──▶ FAILED, ABORT not yet ──▶ FAILED ───────────┘  or evicted for a new one
@@ -65,10 +66,28 @@ struct tokd_stream_rec {
 /* The same for text, in bytes: ids of long tokens must not fill ring and side store. */
 #define TOKD_STREAM_TEXT (256u << 10)
 /* Flags that all packets of a stream have, or none; in `flags`, too. */
-#define TOKD_STREAM_MODE (TOKD_F_DECODE | TOKD_F_SKIP_SPECIAL)
+#define TOKD_STREAM_MODE (TOKD_F_DECODE | TOKD_F_SKIP_SPECIAL | TOKD_F_GENERATE)
+/*
+ * In `flags`, never on the wire: what its client gets are bytes, in records of kind TEXT: of text
+ * decoded, or of an answer, from when its prompt is complete.
+ */
+#define TOKD_STREAM_BYTES (1u << 15)
 #define TOKD_NO_PACKET UINT32_MAX
 static_assert(RTE_IS_POWER_OF_2(TOKD_WIRE_WINDOW) && TOKD_WIRE_WINDOW <= 64, "one word of bits");
 static_assert((TOKD_STREAM_RECS & (TOKD_STREAM_RECS - 1)) == 0, "indexed by masking");
+
+/* Ids of an answer that were made and are not in the token ring. */
+#define TOKD_ANSWER_IDS 256
+static_assert(RTE_IS_POWER_OF_2(TOKD_ANSWER_IDS), "indexed by masking");
+
+struct tokd_answer {
+	TAILQ_ENTRY(tokd_stream) ready; /* while queued: in the sink's list `ready` */
+	bool queued;
+	bool begun;	     /* an id is in the token ring */
+	uint32_t head, tail; /* free-running indices into id[] */
+	struct tokd_decode decode;
+	uint32_t id[TOKD_ANSWER_IDS];
+};
 
 struct tokd_stream {
 	TAILQ_ENTRY(tokd_stream) link;	    /* in the list of its state */
@@ -84,12 +103,16 @@ struct tokd_stream {
 	uint8_t state;	       /* enum tokd_stream_state */
 	uint8_t reason;	       /* FAILED: enum tokd_reason */
 	uint8_t error;	       /* FAILED by the tokenizer: enum tok_error_code */
-	uint16_t flags;	     /* TOKD_F_IDS, _STREAM and _SHORT of its packets; SHORT if it can be */
+	uint8_t end;	       /* GENERATE: enum tokd_made_end or tokg_end; 0: not ended */
+	/* TOKD_F_IDS, _STREAM, _SHORT and _MODE of its packets; SHORT if it can be. GENERATE: IDS
+	 * when its prompt is complete. */
+	uint16_t flags;
 	uint16_t reply_room; /* bytes of ids in a reply, at most; a multiple of 4 */
 	bool touched;	     /* is in w->touched */
 	bool due;	     /* owes a reply at the end of the burst */
 	bool flush;	     /* with all ids, also if they do not fill a packet */
 	bool backpressured;  /* the ring was full when it was last fed: credit is 0 */
+	bool no_lane;	     /* GENERATE: the same for lanes */
 	bool aborting;	     /* FAILED, and its ABORT record is not in the ring yet */
 	bool published;	     /* its first record is in the ring */
 	bool watched;	     /* has unacknowledged ids in the ring */
@@ -100,6 +123,7 @@ struct tokd_stream {
 	bool awaited;	     /* DONE, ids not all acknowledged: in list awaited */
 	bool validated;	     /* a cookie of its client was right */
 	bool uncounted;	     /* DONE: the GPU tokenizes it, so that `total` is not known here */
+	uint16_t lane;	     /* GENERATE: the sink's that it has, + 1; 0: none */
 	uint32_t unacked;    /* packets fed since the last reply */
 	uint64_t t_active;   /* TSC of its latest packet; OPEN: that made progress */
 	uint64_t serial;     /* of its records */
@@ -142,6 +166,7 @@ struct tokd_stream {
 		/* Its first lines are prefetched. */
 		struct tok_stream tok __rte_cache_aligned;
 		struct tokd_decode decode; /* with TOKD_F_DECODE */
+		struct tokd_answer answer; /* when its prompt is complete */
 	};
 } __rte_cache_aligned;
 
@@ -230,7 +255,7 @@ void tokd_stream_done(struct tokd_worker *w, struct tokd_stream *s);
 void tokd_stream_fail(struct tokd_worker *w, struct tokd_stream *s, enum tokd_reason reason);
 /* False while the ring is full. */
 bool tokd_stream_abort(struct tokd_worker *w, struct tokd_stream *s);
-/* Only puts the ABORT record into the ring. */
+/* Only puts the ABORT record into the ring, which must not have one with LAST. */
 bool tokd_stream_put_abort(struct tokd_worker *w, const struct tokd_stream *s);
 void tokd_stream_release(struct tokd_worker *w, struct tokd_stream *s);
 /* Rule 9: the client has the ids below `ids_ack`. Ids never sent cannot be acknowledged. */
@@ -251,7 +276,8 @@ void tokd_share_evict(struct tokd_worker *w);
 struct tokd_stream *tokd_share_evictable(struct tokd_worker *w);
 /* When a refused source may try again. */
 uint32_t tokd_share_retry_ms(const struct tokd_worker *w, const struct tokd_source *source);
-/* While streams are scarce: an open one has made progress, too little to renew its time limit? */
+/* While streams or lanes are scarce: an open one has made progress, too little to renew its time
+ * limit? */
 bool tokd_share_is_slow(const struct tokd_worker *w, const struct tokd_stream *s);
 /* One of its texts made no progress, or was evicted. */
 void tokd_share_died(struct tokd_worker *w, struct tokd_source *source);
@@ -286,7 +312,13 @@ void tokd_stream_feed_held(struct tokd_worker *w, struct tokd_stream *s);
 void tokd_stream_feed_gathered(struct tokd_worker *w);
 /* A slice of time for deferred streams, source by source. Their replies become due. */
 void tokd_stream_feed_deferred(struct tokd_worker *w);
-/* Updates s->backpressured: could a packet of ordinary size be fed now? */
+/*
+ * Publish the next `count` bytes of an answer, which are in the record reserved at `pos`. Returns
+ * when: TSC.
+ */
+uint64_t tokd_stream_publish_answer(
+	struct tokd_worker *w, struct tokd_stream *s, uint64_t pos, uint32_t count);
+/* Updates s->backpressured and no_lane: could a packet of ordinary size be fed now? */
 void tokd_stream_probe(struct tokd_worker *w, struct tokd_stream *s);
 
 /* Increases only by useful packets: others must not keep a stream open for ever. */
@@ -329,25 +361,39 @@ tokd_held_count(struct tokd_worker *w, struct tokd_stream *s)
 	s->waiting = (uint8_t)n;
 }
 
+/* Does its client get bytes, not ids? */
+static inline bool
+tokd_stream_is_bytes(const struct tokd_stream *s)
+{
+	return unlikely(s->flags & TOKD_STREAM_BYTES);
+}
+
+/* Its prompt is complete: all that comes are bytes of the answer. */
+static inline bool
+tokd_stream_answers(const struct tokd_stream *s)
+{
+	return tokd_stream_is_bytes(s) && (s->flags & TOKD_F_GENERATE);
+}
+
 /* Of its records. */
 static inline enum tokd_rec_kind
 tokd_stream_kind(const struct tokd_stream *s)
 {
-	return unlikely(s->flags & TOKD_F_DECODE) ? TOKD_REC_TEXT : TOKD_REC_TOKENS;
+	return tokd_stream_is_bytes(s) ? TOKD_REC_TEXT : TOKD_REC_TOKENS;
 }
 
 /* Of `count` ids in a record; of text as many. */
 static inline uint32_t
 tokd_stream_bytes(const struct tokd_stream *s, uint32_t count)
 {
-	return unlikely(s->flags & TOKD_F_DECODE) ? count : count * (uint32_t)sizeof(uint32_t);
+	return tokd_stream_is_bytes(s) ? count : count * (uint32_t)sizeof(uint32_t);
 }
 
 /* Records that may still be published until the client acknowledges some. */
 static inline uint32_t
 tokd_stream_rec_room(const struct tokd_stream *s)
 {
-	if (unlikely(s->flags & TOKD_F_DECODE) && s->total - s->ids_ack >= TOKD_STREAM_TEXT)
+	if (tokd_stream_is_bytes(s) && s->total - s->ids_ack >= TOKD_STREAM_TEXT)
 		return 0;
 	return TOKD_STREAM_RECS - (s->rec_head - s->rec_tail);
 }

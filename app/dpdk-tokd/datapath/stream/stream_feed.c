@@ -14,16 +14,11 @@
 #include <rte_memcpy.h>
 
 #include <crc32c.h>
+#include "generate.h"
 #include "gpu_text.h"
 #include "reply.h"
 #include "stream.h"
 #include "datapath/token_ring_write.h"
-
-/*
- * Replies are sent after this share of the ring has been written, at the latest: the ids of one
- * burst must not overwrite each other before their replies are built.
- */
-#define ANSWER_SHIFT 2 /* ring size / 4 */
 
 /* The most ids that n bytes of text may give, or bytes of text n bytes of ids. */
 static __rte_always_inline size_t
@@ -133,7 +128,14 @@ publish(struct tokd_worker *w, struct tokd_stream *s, enum tokd_rec_kind kind, u
 	s->ids_crc = tokd_crc32c(s->ids_crc, tokd_rec_ids(rec),
 		kind == TOKD_REC_TEXT ? count : count * sizeof(uint32_t));
 	s->total += count;
-	w->counter[kind == TOKD_REC_TEXT ? C_DECODED_BYTES : C_IDS] += count;
+}
+
+uint64_t
+tokd_stream_publish_answer(
+	struct tokd_worker *w, struct tokd_stream *s, uint64_t pos, uint32_t count)
+{
+	publish(w, s, TOKD_REC_TEXT, pos, count, 0, false, w->t_burst);
+	return tokd_ring_at(&w->ring, pos)->t_publish;
 }
 
 static enum tokd_feed
@@ -242,6 +244,7 @@ feed_as(struct tokd_worker *w, struct tokd_stream *s, enum tokd_rec_kind kind, c
 	s->text_end += n;
 	s->part += n;
 	w->counter[C_TEXT_BYTES] += decodes ? 0 : n;
+	w->counter[decodes ? C_DECODED_BYTES : C_IDS] += res.produced;
 	if (res.produced > 0 || last || !s->published)
 		publish(w, s, kind, pos, (uint32_t)res.produced, n_keys, last, t_rx);
 	return TOKD_FED;
@@ -253,7 +256,7 @@ feed_piece(struct tokd_worker *w, struct tokd_stream *s, const uint8_t *text, ui
 {
 	enum tokd_feed how;
 
-	if (unlikely(s->flags & TOKD_F_DECODE))
+	if (tokd_stream_is_bytes(s))
 		return feed_as(w, s, TOKD_REC_TEXT, text, n, last, want, t_rx);
 	if (unlikely(s->gpu_text != NULL) &&
 		tokd_gpu_text_take(w, s, text, n, last, want, t_rx, &how))
@@ -274,7 +277,7 @@ tokd_stream_feed_bytes(struct tokd_worker *w, struct tokd_stream *s, const uint8
 enum tokd_feed
 tokd_stream_may_feed(struct tokd_worker *w, struct tokd_stream *s)
 {
-	if (unlikely(w->ring.head - w->reply_head >= (w->ring.mask + 1) >> ANSWER_SHIFT)) {
+	if (tokd_reply_is_overdue(w)) {
 		tokd_reply_flush(w);
 		if (s->state != TOKD_STREAM_OPEN)
 			return TOKD_FEED_FAILED;
@@ -293,7 +296,9 @@ fed(struct tokd_worker *w, struct tokd_stream *s, uint32_t n, bool last)
 	s->held_bits >>= n;
 	s->unacked += n;
 	s->told_to_wait = false;
-	if (last)
+	if (last && unlikely(s->flags & TOKD_F_GENERATE))
+		tokd_generate_answer(w, s);
+	else if (last)
 		tokd_stream_done(w, s);
 }
 
@@ -324,6 +329,8 @@ tokd_stream_feed(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *
 		n = piece_of(w, s, RTE_MIN(left, rte_pktmbuf_data_len(m) - at));
 		last = (req.flags & TOKD_F_LAST) && n == left;
 		how = tokd_stream_may_feed(w, s);
+		if (unlikely(last && (s->flags & TOKD_F_GENERATE)) && how == TOKD_FED)
+			how = tokd_generate_begin(w, s, req.limit);
 		if (unlikely(how != TOKD_FED))
 			return how;
 		how = feed_piece(w, s, rte_pktmbuf_mtod_offset(m, const uint8_t *, at), n, last,
@@ -339,7 +346,8 @@ tokd_stream_feed(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *
 
 /*
  * Copies the text of held packets, from the next one on, to w->gather: as much as may be fed at
- * once. Returns how many packets; `last` is the last one's header.
+ * once. Returns how many packets; `last` is the last one's header. The end of a prompt, which may
+ * wait for a lane, is fed alone.
  */
 static uint32_t
 gather(struct tokd_worker *w, const struct tokd_stream *s, struct tokd_req *last)
@@ -350,6 +358,8 @@ gather(struct tokd_worker *w, const struct tokd_stream *s, struct tokd_req *last
 		const struct rte_mbuf *m = s->held[(s->next + n) % TOKD_WIRE_WINDOW].m;
 		const struct tokd_req req = tokd_req_read(m);
 
+		if (unlikely(s->flags & TOKD_F_GENERATE) && (req.flags & TOKD_F_LAST))
+			break;
 		if (m->nb_segs > 1 || req.offset != s->text_end + bytes ||
 			req.length > TOKD_GATHER_MAX - bytes ||
 			worst_case(w, s, bytes + req.length) > tokd_ring_max(&w->ring))
@@ -486,4 +496,6 @@ tokd_stream_probe(struct tokd_worker *w, struct tokd_stream *s)
 			tokd_rec_words(TOKD_REC_BYTES, RTE_MIN(n, w->gpu_texts->room)));
 	}
 	reserve(w, s, bytes);
+	if (unlikely(s->no_lane))
+		s->no_lane = tokd_generate_must_wait(w, s);
 }

@@ -4,6 +4,7 @@
  * names its rule of doc/reference/protocol.md.
  */
 #include "cookie.h"
+#include "generate.h"
 #include "refused.h"
 #include "reply.h"
 #include "stream.h"
@@ -34,12 +35,27 @@ received(struct tokd_stream *s, const struct rte_mbuf *m, const struct tokd_req 
 		s->cookie = req->cookie;
 }
 
-/* Is a packet of a text to decode well-formed? The ids of all packets together are whole. */
-static bool
-is_of_ids(const struct tokd_req *req)
+/*
+ * Is a packet of a text with a mode, or with a field that others do not use, well-formed? To
+ * decode: the ids of all packets together are whole. To generate: the answer is for the client, and
+ * the last packet says how long it may be.
+ */
+static __rte_noinline bool
+is_of_mode(const struct tokd_req *req)
 {
-	return (req->flags & TOKD_F_DECODE) && !(req->flags & TOKD_F_SHORT) &&
-	       (!(req->flags & TOKD_F_LAST) || (req->offset + req->length) % 4 == 0);
+	const bool last = req->flags & TOKD_F_LAST;
+
+	if ((req->flags & TOKD_F_SHORT) || req->reserved != 0)
+		return false;
+	switch (req->flags & (TOKD_F_DECODE | TOKD_F_GENERATE)) {
+	case TOKD_F_DECODE:
+		return req->limit == 0 && (!last || (req->offset + req->length) % 4 == 0);
+	case TOKD_F_GENERATE:
+		return (req->flags & TOKD_F_IDS) && last == (req->limit > 0) &&
+		       req->limit <= TOKD_GENERATE_MOST;
+	default:
+		return false;
+	}
 }
 
 /*
@@ -59,10 +75,9 @@ data_fault(const struct tokd_worker *w, const struct tokd_stream *s, const struc
 		return TOKD_R_LENGTH;
 	/* Later versions may use these. */
 	if (req->flags & ~(TOKD_F_FIRST | TOKD_F_LAST | TOKD_F_IDS | TOKD_F_STREAM | TOKD_F_SHORT |
-				 TOKD_STREAM_MODE) ||
-		(req->reserved[0] | req->reserved[1]) != 0)
+				 TOKD_STREAM_MODE))
 		return TOKD_R_LENGTH;
-	if (unlikely(mode != 0) && !is_of_ids(req))
+	if (unlikely((mode | req->limit | req->reserved) != 0) && !is_of_mode(req))
 		return TOKD_R_LENGTH;
 	if (s != NULL && unlikely((s->flags & TOKD_STREAM_MODE) != mode))
 		return TOKD_R_LENGTH;
@@ -300,13 +315,31 @@ turn_away(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
 	return true;
 }
 
+/* A text that needs a right cookie, and a prompt an engine. False: m was taken. */
+static __rte_noinline bool
+admit(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
+	const struct tokd_peer *peer, const struct tokd_vocab *vocab)
+{
+	if ((req->flags & TOKD_F_GENERATE) && !tokd_generate_can(w, vocab)) {
+		refuse(w, m, req, peer, C_DROP_SINK, TOKD_R_SINK);
+		return false;
+	}
+	if (!tokd_cookie_check(w, peer, req->cookie)) {
+		refuse(w, m, req, peer, C_DROP_VALIDATE, TOKD_R_VALIDATE);
+		return false;
+	}
+	return true;
+}
+
 /* Rule 2. NULL: refused. */
 static struct tokd_stream *
 begin(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
 	const struct tokd_peer *peer, const struct tokd_stream_key *key,
 	const struct tokd_vocab *vocab)
 {
-	const bool scarce = tokd_streams_are_scarce(w->streams);
+	/* Streams are scarce, or an answer may be much longer than its prompt. */
+	const bool strict =
+		tokd_streams_are_scarce(w->streams) | ((req->flags & TOKD_F_GENERATE) != 0);
 	struct tokd_source *source;
 	enum tokd_reason why;
 	struct tokd_stream *s;
@@ -319,12 +352,10 @@ begin(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
 		refuse(w, m, req, peer, C_DROP_SHUTDOWN, TOKD_R_SHUTDOWN);
 		return NULL;
 	}
-	if (unlikely(scarce) && !tokd_cookie_check(w, peer, req->cookie)) {
-		refuse(w, m, req, peer, C_DROP_VALIDATE, TOKD_R_VALIDATE);
+	if (unlikely(strict) && !admit(w, m, req, peer, vocab))
 		return NULL;
-	}
 	source = tokd_source_of(w, &key->addr);
-	if (unlikely(scarce))
+	if (unlikely(strict))
 		tokd_source_validate(w, source);
 	if (unlikely(turn_away(w, m, req, peer, source)))
 		return NULL;
@@ -339,7 +370,7 @@ begin(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
 	tokd_refused_forget(w, req, peer);
 	s->peer = *peer;
 	s->reply_room = tokd_reply_room(w, req, &peer->addr);
-	s->validated = scarce;
+	s->validated = strict;
 	return s;
 }
 
@@ -413,10 +444,12 @@ poll(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *m, const str
 		tokd_stream_ids_ack(w, s, req->ids_ack);
 		s->flush |= req->ids_end > s->sent; /* or an earlier POLL of this burst */
 	}
+	if (unlikely(req->flags & TOKD_F_CANCEL))
+		tokd_generate_cancel(w, s);
 	if (s->state == TOKD_STREAM_OPEN) {
 		if (s->held_bits & 1)
 			feed_again(w, s);
-		else if (s->backpressured)
+		else if (s->backpressured || s->no_lane)
 			tokd_stream_probe(w, s);
 		tokd_stream_touch(w, s);
 	}

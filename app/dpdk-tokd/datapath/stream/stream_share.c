@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Who gives way when streams are short: doc/reference/protocol.md, "Shares". Decided by source, in
- * constant time. Below half of the table nothing here acts.
+ * constant time. Below half of the table only lanes make anything here act.
  */
 #include "reply.h"
 #include "stream.h"
 
 /*
- * While more than half of the streams are open, a text must make so much progress a second, in
- * bytes fed, packets fed and ids acknowledged: the pace of speech.
+ * While more than half of the streams are open, or no lane is free, a text must make so much
+ * progress a second, in bytes fed, packets fed and ids acknowledged: the pace of speech.
  */
 #define PROGRESS_LEAST 16
 
@@ -107,6 +107,9 @@ tokd_share_evictable(struct tokd_worker *w)
 bool
 tokd_share_is_slow(const struct tokd_worker *w, const struct tokd_stream *s)
 {
+	/* A client that has all of an answer so far waits for the GPU. */
+	if (tokd_stream_answers(s) && s->ids_ack == s->total)
+		return false;
 	return tokd_stream_progress(s) < (w->t_burst - s->t_open) / (w->tsc_hz / PROGRESS_LEAST);
 }
 

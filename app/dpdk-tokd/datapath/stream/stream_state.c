@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Stream states and their lists. Streams move between lists; nothing is allocated. */
+#include "generate.h"
 #include "gpu_text.h"
 #include "reply.h"
 #include "stream.h"
@@ -168,6 +169,8 @@ close_open(struct tokd_worker *w, struct tokd_stream *s)
 		tokd_held_count(w, s); /* it is gathered, and holds nothing any more */
 	if (unlikely(s->gpu_text != NULL))
 		tokd_gpu_text_drop(w, s);
+	if (unlikely(s->flags & TOKD_F_GENERATE))
+		tokd_generate_leave(w, s);
 	if (s->known.le_prev != NULL)
 		LIST_REMOVE(s, known);
 	count(&t->n_open, -1);
@@ -259,7 +262,10 @@ tokd_stream_open(struct tokd_worker *w, struct tokd_source *source,
 	s->terms = w->terms;
 	s->max_text = w->terms->max_text;
 	s->vocab = vocab->checksum;
+	if (unlikely(flags & TOKD_F_GENERATE))
+		s->flags &= (uint16_t)~TOKD_F_IDS; /* the prompt's are not for its client */
 	if (unlikely(flags & TOKD_F_DECODE)) {
+		s->flags |= TOKD_STREAM_BYTES;
 		tokd_decode_init(&s->decode, vocab, flags & TOKD_F_SKIP_SPECIAL);
 	} else {
 		tok_stream_init(&s->tok, vocab->tok, vocab->cache, w->terms->tok_flags);
@@ -355,7 +361,8 @@ tokd_stream_put_abort(struct tokd_worker *w, const struct tokd_stream *s)
 bool
 tokd_stream_abort(struct tokd_worker *w, struct tokd_stream *s)
 {
-	if (!tokd_stream_put_abort(w, s))
+	/* A prompt is complete in the ring, whatever becomes of its answer. */
+	if (likely(!tokd_stream_answers(s)) && !tokd_stream_put_abort(w, s))
 		return false;
 	/* It may be evicted now; it stays to answer its client. */
 	TAILQ_REMOVE(&w->streams->aborting, s, link);
@@ -388,6 +395,14 @@ tokd_stream_fail(struct tokd_worker *w, struct tokd_stream *s, enum tokd_reason 
 	tokd_stream_abort(w, s); /* ring full: housekeeping tries again */
 }
 
+/* Others may wait for its place, or for its lane. */
+static bool
+is_wanted(const struct tokd_worker *w, const struct tokd_stream *s)
+{
+	return tokd_streams_are_scarce(w->streams) ||
+	       (unlikely(s->lane != 0) && tokd_generate_is_short(w, s));
+}
+
 void
 tokd_stream_renew(struct tokd_worker *w, struct tokd_stream *s)
 {
@@ -396,7 +411,7 @@ tokd_stream_renew(struct tokd_worker *w, struct tokd_stream *s)
 	if (s->aborting)
 		return; /* in neither list */
 	if (s->state == TOKD_STREAM_OPEN) {
-		if (unlikely(tokd_streams_are_scarce(t)) && tokd_share_is_slow(w, s)) {
+		if (unlikely(is_wanted(w, s)) && tokd_share_is_slow(w, s)) {
 			w->counter[C_PROGRESS_SLOW]++;
 			return;
 		}
@@ -431,6 +446,8 @@ tokd_stream_ids_ack(struct tokd_worker *w, struct tokd_stream *s, uint32_t ids_a
 		tokd_stream_rec_drop(w, s, rec);
 		s->rec_tail++;
 	}
+	if (tokd_stream_answers(s) && s->state == TOKD_STREAM_OPEN)
+		tokd_generate_go_on(w, s);
 }
 
 void

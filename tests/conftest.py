@@ -30,14 +30,15 @@ def _folders() -> Iterator[Path]:
 
 @pytest.fixture
 def compiled_example(tmp_path: Path) -> Callable[..., Path]:
-    """The first C program of a document, with words replaced, linked to a library of the build."""
+    """A C program of a document, with words replaced, linked to a library of the build."""
     build = REPOSITORY / os.environ.get("TOKD_BUILD", "build")
 
-    def compiled(document: str, library: str, **replaced: str) -> Path:
+    def compiled(document: str, library: str, number: int = 0, **replaced: str) -> Path:
         archive, compiler = build / library, shutil.which("cc")
         if not archive.is_file() or compiler is None:
             pytest.skip(f"needs {archive} and a C compiler: run tools/setup")
-        source = re.findall(r"```c\n(.*?)```", (REPOSITORY / document).read_text(), re.DOTALL)[0]
+        blocks = re.findall(r"```c\n(.*?)```", (REPOSITORY / document).read_text(), re.DOTALL)
+        source = [block for block in blocks if "main(" in block][number]
         for word, other in replaced.items():
             assert word in source
             source = source.replace(word, other)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tokd-client: sends text to a dpdk-tokd and prints its ids. Also an example of libtokd-client. */
+/*
+ * tokd-client: sends text to a dpdk-tokd and prints its ids, or how a model continues it. Also an
+ * example of libtokd-client.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,7 +60,7 @@ main(int argc, char **argv)
 		fprintf(stderr, "tokd-client: %s\n", error);
 		return code;
 	}
-	code = o.lines ? run_lines(c, &o) : run_whole(c, &o);
+	code = o.lines ? run_lines(c, &o) : o.generate ? run_generate(c, &o) : run_whole(c, &o);
 	tokd_client_flush(c);
 	tokd_client_close(c);
 	return code;

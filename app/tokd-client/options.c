@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <opt.h>
+#include <tokd/wire.h>
 
 /* 8 hexadecimal digits, as printed. With fewer, a decimal number would be accepted by mistake. */
 static bool
@@ -27,6 +28,9 @@ static const struct opt_def defs[] = {
 	{"stream", NULL, OPT_FLAG, FIELD(stream), 0, 0, NULL, "print ids as they become certain"},
 	{"decode", NULL, OPT_FLAG, FIELD(decode), 0, 0, NULL,
 		"read ids in decimal, separated by blanks, and print their text"},
+	{"generate", "N", OPT_COUNT, FIELD(generate), 1, TOKD_GENERATE_MOST, NULL,
+		"a model on the appliance's GPU continues the text by up to N ids: print their "
+		"text as it is made; Ctrl-C ends it"},
 	{"lines", NULL, OPT_FLAG, FIELD(lines), 0, 0, NULL,
 		"each input line is a text; print a line of ids for each"},
 	{"in-flight", "N", OPT_COUNT, FIELD(in_flight), 1, 65536, "64",
@@ -53,6 +57,7 @@ static const struct opt_section sections[] = {
 		"  echo \"Hello, world\" | tokd-client 192.0.2.1\n"
 		"  tokd-client --lines [2001:db8::1]:9000 < texts > ids\n"
 		"  echo 15496 11 995 | tokd-client --decode 192.0.2.1\n"
+		"  echo \"Once upon a time\" | tokd-client --generate 200 192.0.2.1\n"
 		"  tokd-client --vocab 868554d0 192.0.2.1,192.0.2.2 < text",
 		false},
 	{"see also", "dpdk-tokd(1), tokd-tail(1), tok(1)", false},
@@ -62,7 +67,8 @@ static const struct opt_section sections[] = {
 static const struct opt_program program = {
 	.name = "tokd-client",
 	.version = TOKD_VERSION,
-	.summary = "send text to a dpdk-tokd and print its token ids, or ids and print their text",
+	.summary = "send text to a dpdk-tokd and print its token ids, or ids and print their text, "
+		   "or a prompt and print a model's answer",
 	.usage = "[options] HOST[:PORT][,...] < text",
 	.about =
 		"Sends standard input as one text, or with --lines each line as a text, and prints "
@@ -98,6 +104,9 @@ options_parse(struct options *o, int argc, char **argv)
 		return opt_usage(&program, "--stream --lines: give one of them");
 	if (o->decode && o->lines)
 		return opt_usage(&program, "--decode --lines: give one of them");
+	if (o->generate && (o->stream || o->decode || o->lines))
+		return opt_usage(
+			&program, "--generate --stream, --decode or --lines: give one of them");
 	o->hosts = given.operand[0];
 	return -1;
 }

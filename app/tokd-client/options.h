@@ -11,6 +11,7 @@ struct options {
 	bool stream;	    /* --stream */
 	bool lines;	    /* --lines */
 	bool decode;	    /* --decode */
+	uint32_t generate;  /* --generate; 0: not given */
 	uint32_t in_flight; /* --in-flight */
 	uint32_t vocab;	    /* --vocab */
 	uint32_t timeout_s; /* --timeout */

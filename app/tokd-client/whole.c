@@ -12,8 +12,7 @@
 #define TOKEN_BYTES 256 /* of a text's tokens, on average at most */
 #define TOKEN_MAX 65536 /* the longest */
 
-/* The caller frees *text, also after an error. */
-static int
+int
 read_all(char **text, size_t *len)
 {
 	size_t room = READ_FIRST;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * libtokd-client: sends texts to a dpdk-tokd, or several, and gets their ids, or ids and gets their
- * text, many at a time over one UDP socket for each. doc/user/clients.md has an example. A client
- * and its requests belong to one thread at a time.
+ * libtokd-client: sends texts to a dpdk-tokd, or several, and gets their ids, or what a model makes
+ * of them, or sends ids and gets their text; many at a time over one UDP socket for each.
+ * doc/user/clients.md has an example. A client and its requests belong to one thread at a time.
  *
  * Allocates nothing after tokd_client_open(). Texts and ids stay in the caller's memory.
  */
@@ -33,6 +33,7 @@ enum tokd_status {
 	TOKD_E_FULL = -6,      /* too many requests are in progress: see options.requests */
 	TOKD_E_ARGUMENT = -7,  /* text or ids of 4 GiB or more, or option out of range */
 	TOKD_E_CANCELLED = -8, /* tokd_client_cancel() */
+	TOKD_E_ANSWER = -9,    /* GENERATE: what came is not an answer */
 };
 
 enum tokd_request_flags {
@@ -43,8 +44,19 @@ enum tokd_request_flags {
 	 * max_ids, n_ids and total count them. With STREAM they end with a whole character.
 	 */
 	TOKD_REQUEST_DECODE = 1 << 1,
-	TOKD_REQUEST_SKIP_SPECIAL = 1 << 2, /* with DECODE: special tokens give no text */
+	/* With DECODE or GENERATE: special tokens give no text. */
+	TOKD_REQUEST_SKIP_SPECIAL = 1 << 2,
+	/*
+	 * Generate: a model on the appliance's GPU continues the text by at most `limit` ids. `out`
+	 * is where the answer passes through, TOKD_GENERATE_ROOM bytes: tokd_client_made() takes
+	 * the ids and their text from there. As with STREAM the request is also returned when there
+	 * are new ones. Who does not take them pauses the model, for this text only.
+	 */
+	TOKD_REQUEST_GENERATE = 1 << 3,
 };
+
+/* With GENERATE: `max_ids` that is enough for any answer. An item may take up half of it. */
+#define TOKD_GENERATE_ROOM (2 * (8 + 65535))
 
 /*
  * One text. The caller zeroes it and sets the first part. It, the text and `ids` must stay valid
@@ -55,21 +67,25 @@ struct tokd_request {
 	size_t len;	  /* bytes, below 4 GiB */
 	union {
 		uint32_t *ids; /* for `max_ids` ids; NULL: ids go to the token ring only */
-		char *out;     /* DECODE: for `max_ids` bytes */
+		char *out;     /* DECODE, GENERATE: for `max_ids` bytes */
 	};
 	uint32_t max_ids; /* room; TOKD_E_ROOM if there are more. One a byte of text is enough for
 			   * valid UTF-8 and a byte-level vocabulary, three for invalid UTF-8 */
 	uint32_t flags;	  /* enum tokd_request_flags */
+	uint32_t limit;	  /* GENERATE: the most ids to make, 1 to TOKD_GENERATE_MOST */
 	void *user;	  /* not used by the library */
 
 	/* Read by the caller. */
 	enum tokd_status status;
 	enum tokd_reason reason; /* TOKD_E_REFUSED; perhaps unknown to wire.h. TOKD_E_TIMEOUT,
-				  * TOKD_PENDING: TOKD_R_RING if the appliance's ring is full */
+				  * TOKD_PENDING: TOKD_R_RING if the appliance's ring is full,
+				  * TOKD_R_LANES if its GPU is busy with other texts */
 	int error;		 /* TOKD_E_NET: errno; TOKD_R_ID: index of that id; TOKD_R_VERSION:
 				  * the version that the appliance speaks */
-	uint32_t n_ids;		 /* valid ids in `ids`, from the first on */
+	uint32_t n_ids;		 /* valid ids in `ids`, from the first on; GENERATE: bytes of the
+				  * answer that have arrived, and are whole items */
 	uint32_t total;		 /* ids published by the appliance, as far as known */
+	uint32_t made;		 /* GENERATE: ids that have arrived, taken or not */
 	uint32_t packets;	 /* packets of text */
 	uint32_t arrived;	 /* of these, received by the appliance */
 	uint64_t stream_id;	 /* as in the token ring; changes with a resend */
@@ -85,9 +101,12 @@ struct tokd_request {
 	uint32_t slot;
 	uint32_t hash;
 	uint32_t avoid; /* bit i: appliance i has failed it */
+	uint32_t base;	/* index of out[0] */
+	uint32_t taken; /* bytes of the answer */
 	uint8_t appliance;
 	uint8_t moves;
 	bool listed;
+	bool ended; /* the last item has arrived */
 };
 
 /* 0 means the default, in brackets. */
@@ -142,7 +161,10 @@ struct tokd_client; /* opaque */
 TOKD_API struct tokd_client *tokd_client_open(const char *hosts, uint16_t port,
 	const struct tokd_client_options *options, char error[TOKD_ERROR_MAX]);
 
-/* Drops requests in progress: the caller may reuse their memory. NULL is allowed. */
+/*
+ * Drops requests in progress: the caller may reuse their memory. It tells the appliance nothing:
+ * first cancel those with GENERATE. NULL is allowed.
+ */
 TOKD_API void tokd_client_close(struct tokd_client *c);
 
 /*
@@ -159,15 +181,32 @@ TOKD_API enum tokd_status tokd_client_submit(struct tokd_client *c, struct tokd_
  */
 TOKD_API uint32_t tokd_client_poll(struct tokd_client *c, struct tokd_request **done, uint32_t max);
 
-/* As poll, but sleeps up to `timeout_ms` until there is one; -1: while any is in progress. */
+/*
+ * As poll, but sleeps up to `timeout_ms` until there is one; -1: while any is in progress, or an
+ * appliance has to hear that one was cancelled.
+ */
 TOKD_API uint32_t tokd_client_wait(
 	struct tokd_client *c, struct tokd_request **done, uint32_t max, int timeout_ms);
 
 /* Sends without receiving. */
 TOKD_API void tokd_client_flush(struct tokd_client *c);
 
-/* Cancels a request in progress: TOKD_E_CANCELLED. poll and wait will not return it. */
+/*
+ * Cancels a request in progress: TOKD_E_CANCELLED. poll and wait will not return it, and its memory
+ * is the caller's. With GENERATE this tells the appliance to stop; the next calls repeat it until
+ * it has answered, or for less than two seconds.
+ */
 TOKD_API void tokd_client_cancel(struct tokd_client *c, struct tokd_request *r);
+
+/*
+ * GENERATE: takes the next item of the answer. False: no more have arrived. What was taken is
+ * acknowledged now and then, by this call. `text`: of `made->text` bytes, in r->out; valid until
+ * the next call for this client. The last item has `end`, no id, and perhaps text: bytes that no id
+ * completed to a character. Take all each time that the request is returned, also when it has
+ * failed: what has arrived is right.
+ */
+TOKD_API bool tokd_client_made(
+	struct tokd_client *c, struct tokd_request *r, struct tokd_made *made, const char **text);
 
 /*
  * Sends one text and waits for its ids. Returns their number, or an error (enum tokd_status),

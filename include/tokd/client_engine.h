@@ -53,6 +53,9 @@ TOKD_API struct tokd_engine *tokd_engine_init(
 /* See tokd_client_submit(), tokd_client_cancel(). Times are of any monotonic clock. */
 TOKD_API enum tokd_status tokd_engine_submit(struct tokd_engine *e, struct tokd_request *r);
 TOKD_API void tokd_engine_cancel(struct tokd_engine *e, struct tokd_request *r);
+/* See tokd_client_made(). `text` is valid until the next call of the engine. */
+TOKD_API bool tokd_engine_made(struct tokd_engine *e, struct tokd_request *r,
+	struct tokd_made *made, const char **text, uint64_t now_ns);
 
 /* Handles a received datagram, and validates it. */
 TOKD_API void tokd_engine_take(
@@ -80,7 +83,7 @@ TOKD_API void tokd_engine_unlist(struct tokd_engine *e, struct tokd_request *r);
 /* Ends all requests with `status` and, for TOKD_E_NET, `error`. */
 TOKD_API void tokd_engine_fail_all(struct tokd_engine *e, enum tokd_status status, int error);
 
-/* Requests in progress. */
+/* Requests in progress. Those that were cancelled are not counted. */
 TOKD_API uint32_t tokd_engine_pending(const struct tokd_engine *e);
 /* `sent` and `received` are 0: the caller counts them. */
 TOKD_API struct tokd_client_stats tokd_engine_stats(const struct tokd_engine *e);

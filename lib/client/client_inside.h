@@ -31,7 +31,7 @@ const char *client_remedy(int error);
 static inline const char *
 client_unit(const struct tokd_request *r)
 {
-	return r->flags & TOKD_REQUEST_DECODE ? "bytes" : "ids";
+	return r->flags & (TOKD_REQUEST_DECODE | TOKD_REQUEST_GENERATE) ? "bytes" : "ids";
 }
 
 struct host {

@@ -230,7 +230,10 @@ static bool
 is_pending(const struct tokd_client *c)
 {
 	for (uint32_t i = 0; i < c->n; i++) {
-		if (tokd_engine_pending(c->appliance[i].engine) > 0)
+		const struct tokd_engine *e = c->appliance[i].engine;
+
+		/* Also one that has only to hear of cancels. */
+		if (tokd_engine_pending(e) > 0 || tokd_engine_next(e) != UINT64_MAX)
 			return true;
 	}
 	return false;
@@ -286,7 +289,27 @@ tokd_client_flush(struct tokd_client *c)
 void
 tokd_client_cancel(struct tokd_client *c, struct tokd_request *r)
 {
-	tokd_engine_cancel(appliance_of(c, r)->engine, r);
+	struct appliance *a = appliance_of(c, r);
+
+	tokd_engine_cancel(a->engine, r);
+	if (r->flags & TOKD_REQUEST_GENERATE) /* perhaps no other call follows */
+		transmit(c, a, now_ns());
+}
+
+bool
+tokd_client_made(
+	struct tokd_client *c, struct tokd_request *r, struct tokd_made *made, const char **text)
+{
+	struct appliance *a = appliance_of(c, r);
+	const uint64_t now = now_ns();
+	const bool taken = tokd_engine_made(a->engine, r, made, text, now);
+
+	/*
+	 * Acknowledgements at once: of a slow caller the appliance shall hear before all is taken,
+	 * and one that has taken all may wait for datagrams, which these let go.
+	 */
+	transmit(c, a, now);
+	return taken;
 }
 
 uint32_t

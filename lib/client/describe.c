@@ -40,6 +40,9 @@ static const struct {
 	[TOKD_R_RING] = {"RING",
 		"the appliance's token ring is full: a reader or the GPU sink is behind"},
 	[TOKD_R_ID] = {"ID", "an id is not in the appliance's vocabulary"},
+	[TOKD_R_LANES] = {"LANES",
+		"all lanes of the appliance's GPU are busy: try again later, or raise tokd-gpu's "
+		"--lanes"},
 };
 
 static bool
@@ -59,6 +62,29 @@ tokd_reason_remedy(enum tokd_reason reason)
 {
 	return is_known(reason) ? reasons[reason].remedy
 				: "use client and appliance of the same release";
+}
+
+/* What else a reason means, or may mean, for a text that a model shall continue; NULL: nothing. */
+static const char *
+generate_remedy(const struct tokd_request *r)
+{
+	switch (r->reason) {
+	case TOKD_R_LENGTH:
+		return "the appliance is of a release that cannot generate: use a newer one";
+	case TOKD_R_SINK:
+		return r->n_ids > 0 ? "its GPU or tokd-gpu failed: what has come is right; see "
+				      "its log"
+				    : "no model there: it needs --sink, and a tokd-gpu with "
+				      "--lanes; or see its log";
+	case TOKD_R_TIMEOUT:
+		if (r->arrived < r->packets)
+			return "no lane of its GPU was free for its --stream-timeout: try again "
+			       "later, or raise it or tokd-gpu's --lanes";
+		return "no id was made or taken for its --stream-timeout: read the answer as it "
+		       "comes, or raise it";
+	default:
+		return NULL;
+	}
 }
 
 static void
@@ -81,6 +107,8 @@ refused(const struct tokd_client *c, const struct tokd_request *r, char text[TOK
 			": the appliance speaks version %d of the protocol, this client %d",
 			r->error, TOKD_WIRE_VERSION);
 	}
+	if ((r->flags & TOKD_REQUEST_GENERATE) && generate_remedy(r) != NULL)
+		remedy = generate_remedy(r);
 	if (r->reason == TOKD_R_LENGTH && (r->flags & TOKD_REQUEST_DECODE))
 		remedy = "the appliance is of a release that cannot decode: use a newer one";
 	snprintf(text, TOKD_ERROR_MAX, "%s: %s (%u)%s%s: %s", peer, tokd_reason_name(r->reason),
@@ -103,6 +131,49 @@ client_remedy(int error)
 	}
 }
 
+/* What may help a text without progress. */
+static const char *
+timeout_remedy(const struct tokd_request *r)
+{
+	if (r->reason == TOKD_R_RING || r->reason == TOKD_R_LANES)
+		return tokd_reason_remedy(r->reason);
+	if ((r->flags & TOKD_REQUEST_GENERATE) && r->arrived == r->packets)
+		return "the model makes no ids: see the logs there, or raise the time limit";
+	return "is it running and reachable?";
+}
+
+static void
+argument(const struct tokd_request *r, char text[TOKD_ERROR_MAX])
+{
+	const bool decodes = r->flags & TOKD_REQUEST_DECODE;
+
+	if (r->len <= UINT32_MAX && (r->flags & TOKD_REQUEST_GENERATE))
+		snprintf(text, TOKD_ERROR_MAX,
+			"GENERATE needs limit from 1 to %u, out with max_ids = TOKD_GENERATE_ROOM, and "
+			"no DECODE",
+			TOKD_GENERATE_MOST);
+	else
+		snprintf(text, TOKD_ERROR_MAX, "%s of %zu bytes: the limit of the protocol is %u%s",
+			decodes ? "ids" : "text", r->len, UINT32_MAX,
+			decodes ? ", and an id has 4" : "");
+}
+
+static void
+no_room(const char *peer, const struct tokd_request *r, char text[TOKD_ERROR_MAX])
+{
+	if (r->flags & TOKD_REQUEST_GENERATE)
+		snprintf(text, TOKD_ERROR_MAX,
+			"%s: the text of an id has more than half of max_ids = %u bytes: "
+			"TOKD_GENERATE_ROOM is enough",
+			peer, r->max_ids);
+	else
+		snprintf(text, TOKD_ERROR_MAX, "%s: %u %s or more, but max_ids is %u: %s", peer,
+			r->total, client_unit(r), r->max_ids,
+			r->flags & TOKD_REQUEST_DECODE
+				? "raise it"
+				: "1 per byte suffices for UTF-8, 3 per byte for any text");
+}
+
 void
 tokd_client_describe(
 	const struct tokd_client *c, const struct tokd_request *r, char text[TOKD_ERROR_MAX])
@@ -120,16 +191,16 @@ tokd_client_describe(
 			"%u %s here: %s%s",
 			peer, client_refusal(&c->appliance[r->appliance]), c->timeout_ms,
 			r->arrived, r->packets, r->n_ids, r->total, client_unit(r),
-			r->reason == TOKD_R_RING ? tokd_reason_remedy(r->reason)
-						 : "is it running and reachable?",
-			all);
+			timeout_remedy(r), all);
 		return;
 	case TOKD_E_ROOM:
-		snprintf(text, TOKD_ERROR_MAX, "%s: %u %s or more, but max_ids is %u: %s", peer,
-			r->total, client_unit(r), r->max_ids,
-			r->flags & TOKD_REQUEST_DECODE
-				? "raise it"
-				: "1 per byte suffices for UTF-8, 3 per byte for any text");
+		no_room(peer, r, text);
+		return;
+	case TOKD_E_ANSWER:
+		snprintf(text, TOKD_ERROR_MAX,
+			"%s: the answer is malformed behind byte %u: use client and appliance of "
+			"the same release",
+			peer, r->n_ids);
 		return;
 	case TOKD_E_IDS_CRC:
 		snprintf(text, TOKD_ERROR_MAX,
@@ -147,9 +218,7 @@ tokd_client_describe(
 			peer);
 		return;
 	case TOKD_E_ARGUMENT:
-		snprintf(text, TOKD_ERROR_MAX, "%s of %zu bytes: the limit of the protocol is %u%s",
-			r->flags & TOKD_REQUEST_DECODE ? "ids" : "text", r->len, UINT32_MAX,
-			r->flags & TOKD_REQUEST_DECODE ? ", and an id has 4" : "");
+		argument(r, text);
 		return;
 	case TOKD_E_CANCELLED:
 		snprintf(text, TOKD_ERROR_MAX, "%s: cancelled", peer);

@@ -47,11 +47,45 @@ engine_begin(struct tokd_engine *e, struct slot *s)
 	s->sacked = s->lost = 0;
 	s->stopped = s->known = s->final = s->pausing = s->behind = false;
 	s->cookie = e->cookie;
-	s->have = s->told = s->ids_crc = s->unacked = 0;
+	s->have = s->told = s->ids_crc = s->unacked = s->whole = s->untold = 0;
+	s->took = false;
+	if (generates(r)) {
+		r->total = r->made = 0; /* another answer */
+		r->ended = false;
+	}
 	s->asked = UINT32_MAX;
 	s->n_early = 0;
 	s->backed_off = 0;
 	engine_queue_text(e, s);
+}
+
+static bool
+is_valid(const struct tokd_request *r)
+{
+	const bool decodes = r->flags & TOKD_REQUEST_DECODE;
+
+	if (r->len > UINT32_MAX || (r->text == NULL && r->len > 0))
+		return false;
+	if (decodes && r->len % sizeof(uint32_t) != 0)
+		return false;
+	return !generates(r) ||
+	       (!decodes && r->limit > 0 && r->limit <= TOKD_GENERATE_MOST && r->ids != NULL &&
+		       r->max_ids >= 2 * sizeof(struct tokd_made));
+}
+
+/* One that only tells its appliance of the end gives way. */
+static void
+make_free(struct tokd_engine *e)
+{
+	for (uint32_t i = 0; e->n_free == 0 && e->cancelling > 0; i++) {
+		struct slot *s = &e->slot[i];
+
+		if (s->cancels == 0)
+			continue;
+		if (s->link[POLL].queued)
+			engine_owe_cancel(e, s->stream_id, to_ack(s));
+		engine_let_go(e, s);
+	}
 }
 
 enum tokd_status
@@ -67,11 +101,12 @@ tokd_engine_submit(struct tokd_engine *e, struct tokd_request *r)
 	r->since = 0;
 	r->next = NULL;
 	r->listed = false;
-	if (r->len > UINT32_MAX || (r->text == NULL && r->len > 0) ||
-		(r->flags & TOKD_REQUEST_DECODE && r->len % sizeof(uint32_t) != 0)) {
+	r->base = r->taken = 0;
+	if (!is_valid(r)) {
 		r->status = TOKD_E_ARGUMENT;
 		return r->status;
 	}
+	make_free(e);
 	if (e->n_free == 0) {
 		r->status = TOKD_E_FULL;
 		return r->status;
@@ -91,10 +126,11 @@ tokd_engine_submit(struct tokd_engine *e, struct tokd_request *r)
 	return r->status;
 }
 
-/* Free the slot. Packets still in flight belong to another stream then. */
-static void
-let_go(struct tokd_engine *e, struct slot *s)
+void
+engine_let_go(struct tokd_engine *e, struct slot *s)
 {
+	e->cancelling -= s->cancels > 0;
+	s->cancels = 0;
 	e->flight -= in_flight(s);
 	engine_dequeue(e, s);
 	engine_time_remove(e, s);
@@ -106,22 +142,50 @@ let_go(struct tokd_engine *e, struct slot *s)
 }
 
 /*
- * Queue the last acknowledgement, with which the appliance may drop the ids. If there are too many,
- * the oldest is dropped.
+ * The request is over, and its lane at the appliance may not be: without a word it would go on for
+ * nobody. POLLs say so; tokd_engine_tick() repeats them.
  */
 static void
-owe_last_ack(struct tokd_engine *e, const struct slot *s)
+let_go_and_cancel(struct tokd_engine *e, struct slot *s)
+{
+	if (!generates(s->r) || !s->started || s->pausing) {
+		engine_let_go(e, s);
+		return;
+	}
+	e->flight -= in_flight(s);
+	engine_dequeue(e, s);
+	s->r = NULL;
+	s->next = s->ack;
+	s->cancels = 1;
+	e->cancelling++;
+	engine_queue_poll(e, s, POLL_ASK);
+	engine_time_set(e, s, 0);
+}
+
+/* If there are too many, the oldest is dropped. */
+static void
+owe(struct tokd_engine *e, struct last_ack ack)
 {
 	uint32_t n = e->config.requests;
 
-	if (e->config.no_last_ack || s->r->ids == NULL)
-		return;
 	if (e->n_last_acks == n) {
 		e->first_last_ack = (e->first_last_ack + 1) % n;
 		e->n_last_acks--;
 	}
-	e->last_acks[(e->first_last_ack + e->n_last_acks++) % n] =
-		(struct last_ack){.stream_id = s->stream_id, .ids = s->have};
+	e->last_acks[(e->first_last_ack + e->n_last_acks++) % n] = ack;
+}
+
+void
+engine_owe_last_ack(struct tokd_engine *e, uint64_t stream_id, uint32_t ids)
+{
+	if (!e->config.no_last_ack)
+		owe(e, (struct last_ack){.stream_id = stream_id, .ids = ids});
+}
+
+void
+engine_owe_cancel(struct tokd_engine *e, uint64_t stream_id, uint32_t ids)
+{
+	owe(e, (struct last_ack){.stream_id = stream_id, .ids = ids, .cancels = true});
 }
 
 void
@@ -130,13 +194,18 @@ engine_finish(struct tokd_engine *e, struct slot *s, enum tokd_status status)
 	struct tokd_request *r = s->r;
 
 	r->status = status;
-	if (status != TOKD_E_REFUSED && !(status == TOKD_E_TIMEOUT && r->reason == TOKD_R_RING))
+	if (status != TOKD_E_REFUSED &&
+		!(status == TOKD_E_TIMEOUT &&
+			(r->reason == TOKD_R_RING || r->reason == TOKD_R_LANES)))
 		r->reason = TOKD_R_NONE; /* of an earlier stream */
-	if (status == TOKD_OK)
-		owe_last_ack(e, s);
+	if (status == TOKD_OK && r->ids != NULL)
+		engine_owe_last_ack(e, s->stream_id, s->have);
 	else if (s->started)
 		r->since = s->moved_at;
-	let_go(e, s);
+	if (status == TOKD_E_TIMEOUT || status == TOKD_E_ROOM || status == TOKD_E_ANSWER)
+		let_go_and_cancel(e, s);
+	else
+		engine_let_go(e, s);
 	if (status != TOKD_OK && e->config.failed != NULL && e->config.failed(e->config.user, r))
 		return;
 	engine_list(e, r);
@@ -165,8 +234,12 @@ tokd_engine_path(struct tokd_engine *e, uint32_t payload, uint32_t reply_max, ui
 	e->config.payload = payload;
 	e->config.reply_max = reply_max;
 	for (uint32_t i = 0; i < e->config.requests; i++) {
-		if (e->slot[i].r != NULL)
-			engine_cut_again(e, &e->slot[i], now);
+		struct slot *s = &e->slot[i];
+		const bool has_prompt = s->r != NULL && generates(s->r) && s->ack == s->n;
+
+		/* A model that has the whole prompt would only begin it a second time. */
+		if (s->r != NULL && !has_begun(s->r) && !has_prompt)
+			engine_cut_again(e, s, now);
 	}
 }
 
@@ -212,7 +285,7 @@ tokd_engine_cancel(struct tokd_engine *e, struct tokd_request *r)
 	tokd_engine_unlist(e, r);
 	if (r->status != TOKD_PENDING)
 		return;
-	let_go(e, &e->slot[r->slot]);
+	let_go_and_cancel(e, &e->slot[r->slot]);
 	r->status = TOKD_E_CANCELLED;
 }
 
@@ -222,6 +295,8 @@ tokd_engine_fail_all(struct tokd_engine *e, enum tokd_status status, int error)
 	for (uint32_t i = 0; i < e->config.requests; i++) {
 		struct slot *s = &e->slot[i];
 
+		if (s->cancels > 0)
+			engine_let_go(e, s);
 		if (s->r == NULL)
 			continue;
 		s->r->error = error;
@@ -232,7 +307,7 @@ tokd_engine_fail_all(struct tokd_engine *e, enum tokd_status status, int error)
 uint32_t
 tokd_engine_pending(const struct tokd_engine *e)
 {
-	return e->pending;
+	return e->pending - e->cancelling;
 }
 
 struct tokd_client_stats

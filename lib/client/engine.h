@@ -7,6 +7,7 @@
  * engine_send.c  which packets go out
  * engine_text.c  what a reply says of the text: acknowledged, held, lost
  * engine_ids.c   ids, in whichever order they come
+ * engine_made.c  GENERATE: the answer's items
  * engine_take.c  a datagram, checked and shared out
  * engine_time.c  time-outs
  */
@@ -19,14 +20,18 @@ static_assert(WINDOW == 64, "the packets of a window are the bits of a uint64_t"
 
 #define NS_A_MS UINT64_C(1000000)
 #define RTO_FIRST (20 * NS_A_MS)
-#define RTO_MOST (250 * NS_A_MS)   /* allows several tries within any sensible time limit */
-#define PROBE_MOST (100 * NS_A_MS) /* while only a POLL can be sent */
-#define TICK NS_A_MS		   /* granularity of timers (G in RFC 6298) */
-#define BUSY_PAUSE (5 * NS_A_MS)   /* if the appliance says no time; doubled at each refusal */
+#define RTO_MOST (250 * NS_A_MS)    /* allows several tries within any sensible time limit */
+#define PROBE_MOST (100 * NS_A_MS)  /* while only a POLL can be sent */
+#define MODEL_FIRST (200 * NS_A_MS) /* while only the model can go on: before the first POLL */
+#define MODEL_MOST (1000 * NS_A_MS) /* between later ones */
+#define TICK NS_A_MS		    /* granularity of timers (G in RFC 6298) */
+#define BUSY_PAUSE (5 * NS_A_MS)    /* if the appliance says no time; doubled at each refusal */
 #define BUSY_MOST (2000 * NS_A_MS)
-#define RESENDS_MAX 8	    /* of one text, under a new stream id each; after BUSY, see there */
-#define VALIDATES_MAX 8	    /* of one text: each brought another cookie */
-#define ACK_EVERY 16	    /* replies with ids per acknowledgement */
+#define RESENDS_MAX 8	/* of one text, under a new stream id each; after BUSY, see there */
+#define VALIDATES_MAX 8 /* of one text: each brought another cookie */
+#define CANCELS_MAX 6	/* POLLs that say so, without an answer */
+#define ACK_EVERY 16	/* replies with ids, or items of an answer, per acknowledgement */
+#define ACK_AFTER (200 * NS_A_MS) /* of items that a slow caller takes */
 #define AGAIN_BURST 16	    /* packets resent per time-out: the appliance replies once per 16 */
 #define TIME_OUTS_A_TICK 16 /* requests; if all are late, answers may be on their way */
 #define EARLY_MAX 16	    /* disjoint ranges of early ids */
@@ -50,7 +55,7 @@ struct sent {
 };
 
 struct slot {
-	struct tokd_request *r; /* NULL: free */
+	struct tokd_request *r; /* NULL: free, or `cancels` */
 	uint64_t stream_id;
 
 	/* The text. Bit i of a mask is packet ack + i. */
@@ -78,7 +83,11 @@ struct slot {
 	uint32_t unacked; /* replies with ids since the last acknowledgement */
 	uint32_t asked; /* value of `have` at which a gap was requested at once; UINT32_MAX: none */
 	uint32_t final_crc, final_total;
-	bool final; /* ... these two are known */
+	uint32_t whole;	  /* GENERATE: all below are whole items */
+	uint32_t untold;  /* items taken since the last acknowledgement */
+	uint64_t told_at; /* ns; of that acknowledgement */
+	bool took;	  /* items since the last time-out */
+	bool final;	  /* the two final_... are known */
 	uint8_t n_early;
 	struct range early[EARLY_MAX]; /* sorted, disjoint, above `have` */
 
@@ -94,6 +103,7 @@ struct slot {
 	uint64_t deadline;
 	uint64_t key; /* in the heap; at most `deadline` */
 	uint32_t heap_at;
+	uint32_t cancels; /* its request was cancelled: POLLs that said so */
 
 	/* What it has to send. */
 	enum poll_reason poll;
@@ -113,15 +123,17 @@ struct queue {
 struct last_ack {
 	uint64_t stream_id;
 	uint32_t ids;
+	bool cancels; /* no acknowledgement: its request was cancelled, and the slot is in use */
 };
 
 struct tokd_engine {
 	struct tokd_engine_config config;
 	struct tokd_client_stats stats;
 	uint64_t srtt, rttvar, rto;
-	uint32_t flight; /* packets sent that were neither acknowledged nor declared lost */
-	uint32_t pending;
-	uint64_t cookie; /* of the latest VALIDATE; 0: none yet */
+	uint32_t flight;     /* packets sent that were neither acknowledged nor declared lost */
+	uint32_t pending;    /* slots that are not free */
+	uint32_t cancelling; /* of these, without a request */
+	uint64_t cookie;     /* of the latest VALIDATE; 0: none yet */
 	struct queue queue[QUEUES];
 	uint32_t n_free, n_last_acks, first_last_ack;
 	struct tokd_request *done, **done_end;
@@ -131,11 +143,50 @@ struct tokd_engine {
 	struct slot slot[];
 };
 
-/* Of an id, where the caller wants it; of text: a byte. */
+/* Of an id, where the caller wants it; of text or an answer: a byte. */
 static inline uint32_t
 id_bytes(const struct tokd_request *r)
 {
-	return r->flags & TOKD_REQUEST_DECODE ? 1 : sizeof(uint32_t);
+	return r->flags & (TOKD_REQUEST_DECODE | TOKD_REQUEST_GENERATE) ? 1 : sizeof(uint32_t);
+}
+
+static inline bool
+generates(const struct tokd_request *r)
+{
+	return r->flags & TOKD_REQUEST_GENERATE;
+}
+
+/* The caller may have a part of an answer, which another one would not continue. */
+static inline bool
+has_begun(const struct tokd_request *r)
+{
+	return generates(r) && r->n_ids > 0;
+}
+
+/* The caller wants ids as they come. */
+static inline bool
+streams(const struct tokd_request *r)
+{
+	return r->flags & (TOKD_REQUEST_STREAM | TOKD_REQUEST_GENERATE);
+}
+
+/*
+ * What the appliance need not keep. Of an answer it is what the caller has taken, and then also the
+ * part of an item that has arrived: the POLL that asks for the rest begins there.
+ */
+static inline uint32_t
+to_ack(const struct slot *s)
+{
+	if (s->r == NULL || !generates(s->r) || s->r->taken == s->whole)
+		return s->have;
+	return s->r->taken > s->told ? s->r->taken : s->told;
+}
+
+/* `out` has room for an answer's bytes below this index. */
+static inline uint64_t
+room_end(const struct tokd_request *r)
+{
+	return (uint64_t)r->base + r->max_ids;
 }
 
 static inline uint64_t
@@ -201,11 +252,19 @@ void engine_begin(struct tokd_engine *e, struct slot *s); /* a new stream for th
 void engine_cut_again(struct tokd_engine *e, struct slot *s, uint64_t now);
 void engine_finish(struct tokd_engine *e, struct slot *s, enum tokd_status status);
 void engine_list(struct tokd_engine *e, struct tokd_request *r);
+/* Frees the slot. Packets still in flight belong to another stream then. */
+void engine_let_go(struct tokd_engine *e, struct slot *s);
+/* Ids of a finished stream: with their acknowledgement the appliance may drop them. */
+void engine_owe_last_ack(struct tokd_engine *e, uint64_t stream_id, uint32_t ids);
+/* The CANCEL of a stream whose slot is in use again. It is sent once. */
+void engine_owe_cancel(struct tokd_engine *e, uint64_t stream_id, uint32_t ids);
 
 /* engine_send.c */
 void engine_queue_text(struct tokd_engine *e, struct slot *s);
 void engine_queue_poll(struct tokd_engine *e, struct slot *s, enum poll_reason reason);
 void engine_dequeue(struct tokd_engine *e, struct slot *s);
+/* End of the ids to request; 0: none are known to be missing, or there is no room for them. */
+uint32_t engine_missing_end(const struct slot *s);
 
 /* engine_text.c: true if the reply has news. */
 bool engine_text_heard(
@@ -213,6 +272,9 @@ bool engine_text_heard(
 
 /* engine_ids.c: true if there are new ids. `ids`: bytes at any alignment. */
 bool engine_ids_take(struct slot *s, const struct tokd_rep *rep, const void *ids);
+
+/* engine_made.c: looks at new items. TOKD_PENDING, or what is wrong with them. */
+enum tokd_status engine_made_check(struct slot *s);
 
 /* engine_time.c */
 void engine_rtt_sample(struct tokd_engine *e, uint64_t rtt);

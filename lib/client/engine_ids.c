@@ -51,16 +51,17 @@ reach(struct slot *s, uint32_t end)
 	return end;
 }
 
-/* Store the reply's ids from index `from` on. */
+/* Store the reply's ids [from, end). */
 static void
-store(struct slot *s, const struct tokd_rep *rep, uint32_t from, const void *ids)
+store(struct slot *s, const struct tokd_rep *rep, uint32_t from, uint32_t end, const void *ids)
 {
 	const size_t each = id_bytes(s->r);
 	uint32_t *to = s->r->ids + from;
-	uint32_t skip = from - rep->first, n = rep->count - skip;
+	uint32_t skip = from - rep->first, n = end - from;
 
 	if (!(rep->flags & TOKD_F_SHORT)) {
-		memcpy(s->r->out + each * from, (const uint8_t *)ids + each * skip, each * n);
+		memcpy(s->r->out + each * (from - s->r->base), (const uint8_t *)ids + each * skip,
+			each * n);
 		return;
 	}
 	for (uint32_t i = 0; i < n; i++) {
@@ -79,17 +80,20 @@ engine_ids_take(struct slot *s, const struct tokd_rep *rep, const void *ids)
 	uint32_t end = first + rep->count;
 
 	s->unacked++;
-	if (end <= s->have)
+	if (generates(s->r) && end > room_end(s->r))
+		end = (uint32_t)room_end(s->r); /* the rest comes again when it is asked for */
+	if (end <= s->have || end <= first)
 		return false;
 	if (first > s->have) {
 		if (!remember(s, first, end))
 			return false;
-		store(s, rep, first, ids);
+		store(s, rep, first, end, ids);
 		return true;
 	}
-	store(s, rep, s->have, ids);
+	store(s, rep, s->have, end, ids);
 	end = reach(s, end);
-	s->ids_crc = tokd_crc32c(s->ids_crc, s->r->out + each * s->have, each * (end - s->have));
+	s->ids_crc = tokd_crc32c(
+		s->ids_crc, s->r->out + each * (s->have - s->r->base), each * (end - s->have));
 	s->have = end;
 	return true;
 }

@@ -87,23 +87,24 @@ header(const struct tokd_engine *e, uint8_t type, uint64_t stream_id, uint32_t i
 }
 
 static void
-tell(struct slot *s)
+tell(struct slot *s, uint64_t now)
 {
-	s->told = s->have;
-	s->unacked = 0;
+	s->told = to_ack(s);
+	s->told_at = now;
+	s->unacked = s->untold = 0;
 }
 
 /* The same in all packets of a stream. */
 static uint16_t
 flags_of(const struct tokd_request *r)
 {
-	uint16_t flags = r->flags & TOKD_REQUEST_STREAM ? TOKD_F_STREAM : 0;
+	uint16_t flags = streams(r) ? TOKD_F_STREAM : 0;
 
 	if (r->ids != NULL)
 		flags |= TOKD_F_IDS;
-	if (!(r->flags & TOKD_REQUEST_DECODE))
+	if (id_bytes(r) > 1)
 		return flags | (r->ids != NULL ? TOKD_F_SHORT : 0);
-	return flags | TOKD_F_DECODE |
+	return flags | (generates(r) ? TOKD_F_GENERATE : TOKD_F_DECODE) |
 	       (r->flags & TOKD_REQUEST_SKIP_SPECIAL ? TOKD_F_SKIP_SPECIAL : 0);
 }
 
@@ -118,7 +119,7 @@ build(struct tokd_engine *e, struct slot *s, uint32_t packet, struct tokd_packet
 
 	p->text = (const uint8_t *)r->text + offset;
 	p->len = last ? (uint32_t)r->len - offset : e->config.payload;
-	p->req = header(e, TOKD_DATA, s->stream_id, s->have);
+	p->req = header(e, TOKD_DATA, s->stream_id, to_ack(s));
 	p->req.flags = flags_of(r) | (packet == 0 ? TOKD_F_FIRST : 0) | (last ? TOKD_F_LAST : 0);
 	p->req.packet = packet;
 	p->req.offset = offset;
@@ -129,11 +130,12 @@ build(struct tokd_engine *e, struct slot *s, uint32_t packet, struct tokd_packet
 		s->next++;
 	}
 	p->req.text_crc = last ? s->text_crc : 0;
+	p->req.limit = last && generates(r) ? r->limit : 0;
 	sent->order = ++s->order;
 	if (again)
 		engine_time_none(s); /* the answer may be that to the first one */
 	sent->at = now;
-	tell(s);
+	tell(s, now);
 }
 
 static uint32_t
@@ -164,19 +166,21 @@ packets_of(
 	return n;
 }
 
-/*
- * End of the ids to request: up to the first early range, or all. 0: none are known to be missing.
- */
-static uint32_t
-missing_end(const struct slot *s)
+/* Up to the first early range, or all. */
+uint32_t
+engine_missing_end(const struct slot *s)
 {
+	uint32_t end = s->final ? s->final_total : 0;
+
 	if (s->n_early > 0)
 		return s->early[0].first;
-	return s->final && s->final_total > s->have ? s->final_total : 0;
+	if (generates(s->r))
+		end = s->r->total < room_end(s->r) ? s->r->total : (uint32_t)room_end(s->r);
+	return end > s->have ? end : 0;
 }
 
 static uint32_t
-polls(struct tokd_engine *e, struct tokd_packet *out, uint32_t max)
+polls(struct tokd_engine *e, struct tokd_packet *out, uint32_t max, uint64_t now)
 {
 	uint32_t n = 0;
 
@@ -186,12 +190,14 @@ polls(struct tokd_engine *e, struct tokd_packet *out, uint32_t max)
 
 		pop(e, POLL);
 		s->poll = POLL_NONE;
-		if (reason == POLL_ACK && s->told == s->have)
+		if (reason == POLL_ACK && s->told == to_ack(s))
 			continue; /* a packet of text has acknowledged them meanwhile */
-		tell(s);
-		out[n] = (struct tokd_packet){.req = header(e, TOKD_POLL, s->stream_id, s->have)};
-		if (reason == POLL_ASK) {
-			out[n].req.ids_end = missing_end(s);
+		tell(s, now);
+		out[n] = (struct tokd_packet){.req = header(e, TOKD_POLL, s->stream_id, s->told)};
+		if (s->cancels > 0) {
+			out[n].req.flags = TOKD_F_CANCEL;
+		} else if (reason == POLL_ASK) {
+			out[n].req.ids_end = engine_missing_end(s);
 			s->r->asks++;
 		}
 		n++;
@@ -209,6 +215,7 @@ last_acks(struct tokd_engine *e, struct tokd_packet *out, uint32_t max)
 
 		out[n] =
 			(struct tokd_packet){.req = header(e, TOKD_POLL, ack->stream_id, ack->ids)};
+		out[n].req.flags = ack->cancels ? TOKD_F_CANCEL : 0;
 		e->first_last_ack = (e->first_last_ack + 1) % e->config.requests;
 	}
 	return n;
@@ -228,7 +235,7 @@ tokd_engine_packets(struct tokd_engine *e, struct tokd_packet *out, uint32_t max
 		pop(e, TEXT);
 	}
 	n_text = n;
-	n += polls(e, out + n, max - n);
+	n += polls(e, out + n, max - n, now);
 	n += last_acks(e, out + n, max - n);
 	e->stats.polls += n - n_text;
 	return n;
@@ -240,12 +247,17 @@ tokd_engine_unsent(struct tokd_engine *e, const struct tokd_packet *p)
 	uint64_t i = (p->req.stream_id - e->config.first_stream_id) % e->config.requests;
 	struct slot *s = &e->slot[i];
 
-	if (s->r == NULL || s->stream_id != p->req.stream_id)
+	if ((s->r == NULL && s->cancels == 0) || s->stream_id != p->req.stream_id) {
+		if (p->req.flags & TOKD_F_CANCEL)
+			engine_owe_cancel(e, p->req.stream_id, p->req.ids_ack);
 		return; /* the last acknowledgement is no longer needed */
+	}
 	if (p->req.type == TOKD_POLL) {
 		engine_queue_poll(e, s, POLL_ASK);
 		return;
 	}
+	if (s->r == NULL)
+		return; /* cancelled meanwhile */
 	e->flight -= in_flight(s);
 	s->lost |= UINT64_C(1) << (p->req.packet - s->ack);
 	e->flight += in_flight(s);

@@ -6,16 +6,17 @@
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "headers and ids are used as they come");
 
-/* Of an id in a reply, or of text. 0: it cannot be both short and text. */
+/* Of an id in a reply, of text or an answer. 0: it cannot be two of these. */
 static size_t
 bytes_each(const struct tokd_rep *rep)
 {
-	switch (rep->flags & (TOKD_F_SHORT | TOKD_F_DECODE)) {
+	switch (rep->flags & (TOKD_F_SHORT | TOKD_F_DECODE | TOKD_F_GENERATE)) {
 	case 0:
 		return sizeof(uint32_t);
 	case TOKD_F_SHORT:
 		return sizeof(uint16_t);
 	case TOKD_F_DECODE:
+	case TOKD_F_GENERATE:
 		return 1;
 	default:
 		return 0;
@@ -42,14 +43,20 @@ is_reply(const struct tokd_rep *rep, size_t len)
 	       (rep->count == 0 || (uint64_t)rep->first + rep->count <= rep->total);
 }
 
-/* Text for ids, and ids for text. Ids that are wanted have a number. If all was fed, all has ack.
+/*
+ * Text for ids, ids for text, and an answer for all of a prompt. Ids that are wanted have a number.
+ * If all was fed, all has ack.
  */
 static bool
 is_consistent(const struct slot *s, const struct tokd_rep *rep)
 {
-	const bool text = rep->flags & TOKD_F_DECODE;
+	const bool text = rep->flags & TOKD_F_DECODE, made = rep->flags & TOKD_F_GENERATE;
 
 	if (rep->count > 0 && text != !!(s->r->flags & TOKD_REQUEST_DECODE))
+		return false;
+	if (rep->count > 0 && made != generates(s->r))
+		return false;
+	if (generates(s->r) && rep->total > 0 && rep->ack != s->n)
 		return false;
 	if ((rep->flags & TOKD_F_UNCOUNTED) && s->r->ids != NULL)
 		return false;
@@ -62,7 +69,7 @@ slot_of(struct tokd_engine *e, const struct tokd_rep *rep)
 	uint64_t i = (rep->stream_id - e->config.first_stream_id) % e->config.requests;
 	struct slot *s = &e->slot[i];
 
-	return s->r != NULL && !s->pausing && s->stream_id == rep->stream_id &&
+	return (s->r != NULL || s->cancels > 0) && !s->pausing && s->stream_id == rep->stream_id &&
 			       rep->epoch == e->config.epoch
 		       ? s
 		       : NULL;
@@ -175,10 +182,32 @@ failed(struct tokd_engine *e, struct slot *s, const struct tokd_rep *rep, uint64
 		s->r->error = (int)(rep->text_end / sizeof(uint32_t));
 	if (reason == TOKD_R_VERSION)
 		s->r->error = rep->speaks != 0 ? rep->speaks : rep->version;
-	if (send_again && !e->config.no_resend && may_try_again(e, s, reason, now))
+	if (send_again && !e->config.no_resend && !has_begun(s->r) &&
+		may_try_again(e, s, reason, now))
 		again(e, s, rep, now);
 	else
 		engine_finish(e, s, TOKD_E_REFUSED);
+}
+
+/* The appliance's word on a stream that was cancelled. */
+static void
+cancel_heard(struct tokd_engine *e, struct slot *s, const struct tokd_rep *rep)
+{
+	const bool failed = rep->flags & TOKD_F_FAIL;
+
+	if (failed && rep->reason == TOKD_R_VALIDATE) {
+		if (rep->cookie != e->cookie)
+			engine_queue_poll(e, s, POLL_ASK);
+		e->cookie = rep->cookie;
+		return;
+	}
+	if (failed && rep->reason == TOKD_R_UNKNOWN && !s->known)
+		return; /* its text may be on the way */
+	s->known = true;
+	if (rep->flags & TOKD_F_DONE)
+		engine_owe_last_ack(e, s->stream_id, rep->total);
+	if (failed || rep->flags & TOKD_F_DONE)
+		engine_let_go(e, s);
 }
 
 /* TOKD_PENDING, or how the request ended. */
@@ -186,6 +215,7 @@ static enum tokd_status
 take_ids(struct slot *s, const struct tokd_rep *rep, const void *ids, bool *moved)
 {
 	struct tokd_request *r = s->r;
+	enum tokd_status status;
 
 	if (rep->total > r->total)
 		r->total = rep->total;
@@ -198,10 +228,12 @@ take_ids(struct slot *s, const struct tokd_rep *rep, const void *ids, bool *move
 	}
 	if (r->ids == NULL)
 		return s->final ? TOKD_OK : TOKD_PENDING;
-	if (r->total > r->max_ids)
+	if (r->total > r->max_ids && !generates(r))
 		return TOKD_E_ROOM;
 	if (rep->count > 0 && engine_ids_take(s, rep, ids))
 		*moved = true;
+	if (generates(r) && (status = engine_made_check(s)) != TOKD_PENDING)
+		return status;
 	if (!s->final || s->have < s->final_total)
 		return TOKD_PENDING;
 	return s->have == s->final_total && s->ids_crc == s->final_crc ? TOKD_OK : TOKD_E_IDS_CRC;
@@ -214,7 +246,7 @@ is_other_vocab(
 {
 	if (e->config.vocab != 0)
 		return rep->vocab != e->config.vocab;
-	return (r->flags & TOKD_REQUEST_STREAM) && r->n_ids > 0 && rep->vocab != r->vocab;
+	return streams(r) && r->n_ids > 0 && rep->vocab != r->vocab;
 }
 
 /* The text has all its ids: those of earlier streams were perhaps more. */
@@ -223,21 +255,26 @@ settle(const struct slot *s, struct tokd_request *r)
 {
 	if (r->ids == NULL || r->n_ids == s->have)
 		return TOKD_OK;
-	if (r->flags & TOKD_REQUEST_STREAM)
+	if (streams(r))
 		return TOKD_E_IDS_CRC;
 	r->n_ids = r->total = s->have;
 	return TOKD_OK;
 }
 
-/* Queue what the reply needs besides text: a request for ids, or an acknowledgement. */
+/*
+ * Queue what the reply needs besides text: a request for ids, or an acknowledgement. An answer's
+ * items are sent as they are made: a reply without any shows that the latest were lost.
+ */
 static void
-answer(struct tokd_engine *e, struct slot *s)
+answer(struct tokd_engine *e, struct slot *s, const struct tokd_rep *rep)
 {
-	if (s->n_early > 0 && s->asked != s->have) {
+	const bool lost_last = generates(s->r) && rep->count == 0 && engine_missing_end(s) != 0;
+
+	if ((s->n_early > 0 || lost_last) && s->asked != s->have) {
 		s->asked = s->have;
 		engine_queue_poll(e, s, POLL_ASK);
 		engine_time_none(s);
-	} else if (s->unacked >= ACK_EVERY || (s->stopped && s->have > s->told)) {
+	} else if (s->unacked >= ACK_EVERY || (s->stopped && to_ack(s) > s->told)) {
 		/* If the appliance had no room for ids, this acknowledgement frees some. */
 		engine_queue_poll(e, s, POLL_ACK);
 	}
@@ -251,6 +288,7 @@ tokd_engine_take(struct tokd_engine *e, const void *datagram, size_t len, uint64
 	struct tokd_rep rep;
 	struct slot *s;
 	bool moved, other;
+	uint32_t whole;
 
 	if (len >= sizeof(rep))
 		memcpy(&rep, datagram, sizeof(rep));
@@ -261,6 +299,10 @@ tokd_engine_take(struct tokd_engine *e, const void *datagram, size_t len, uint64
 	s = slot_of(e, &rep);
 	if (s == NULL) {
 		e->stats.stale++;
+		return;
+	}
+	if (s->cancels > 0) {
+		cancel_heard(e, s, &rep);
 		return;
 	}
 	if ((rep.flags & TOKD_F_FAIL) && rep.reason == TOKD_R_VALIDATE) {
@@ -276,7 +318,9 @@ tokd_engine_take(struct tokd_engine *e, const void *datagram, size_t len, uint64
 		return;
 	}
 	r = s->r;
-	r->reason = rep.reason == TOKD_R_RING && rep.credit == 0 ? TOKD_R_RING : TOKD_R_NONE;
+	r->reason = TOKD_R_NONE;
+	if (rep.credit == 0 && (rep.reason == TOKD_R_RING || rep.reason == TOKD_R_LANES))
+		r->reason = rep.reason;
 	other = is_other_vocab(e, r, &rep);
 	r->vocab = rep.vocab;
 	if (other) {
@@ -289,9 +333,10 @@ tokd_engine_take(struct tokd_engine *e, const void *datagram, size_t len, uint64
 
 	moved = engine_text_heard(e, s, &rep, now);
 	status = take_ids(s, &rep, (const uint8_t *)datagram + sizeof(rep), &moved);
-	if (s->have > r->n_ids) {
-		r->n_ids = s->have;
-		if (r->flags & TOKD_REQUEST_STREAM)
+	whole = generates(r) ? s->whole : s->have;
+	if (whole > r->n_ids) {
+		r->n_ids = whole;
+		if (streams(r))
 			engine_list(e, r);
 	}
 	if (status == TOKD_OK)
@@ -305,6 +350,6 @@ tokd_engine_take(struct tokd_engine *e, const void *datagram, size_t len, uint64
 		s->backed_off = 0;
 	}
 	engine_queue_text(e, s);
-	answer(e, s);
+	answer(e, s, &rep);
 	engine_time_wait(e, s, now);
 }

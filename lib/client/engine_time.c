@@ -38,10 +38,15 @@ is_idle(const struct slot *s)
 static uint64_t
 silence(const struct tokd_engine *e, const struct slot *s)
 {
-	uint64_t most = is_idle(s) ? PROBE_MOST : RTO_MOST;
+	/* What the caller has not taken would come again before what is missing. */
+	const bool untaken = s->backed_off > 0 && s->r->taken < s->whole;
+	const bool model =
+		generates(s->r) && s->ack == s->n && (untaken || engine_missing_end(s) == 0);
+	uint64_t most = model ? MODEL_MOST : is_idle(s) ? PROBE_MOST : RTO_MOST;
+	uint64_t least = model && e->rto < MODEL_FIRST ? MODEL_FIRST : e->rto;
 	uint64_t backed_off = s->backed_off < most ? s->backed_off : most;
 
-	return backed_off > e->rto ? backed_off : e->rto;
+	return backed_off > least ? backed_off : least;
 }
 
 void
@@ -156,7 +161,7 @@ time_out(struct tokd_engine *e, struct slot *s, uint64_t now)
 {
 	uint64_t missing;
 
-	if (s->behind && s->backed_off > 0 && !e->config.no_resend) {
+	if (s->behind && s->backed_off > 0 && !e->config.no_resend && !has_begun(s->r)) {
 		engine_cut_again(e, s, now);
 		return;
 	}
@@ -173,6 +178,30 @@ time_out(struct tokd_engine *e, struct slot *s, uint64_t now)
 	engine_time_wait(e, s, now);
 }
 
+/* Nobody has confirmed that the stream ended. */
+static void
+cancel_again(struct tokd_engine *e, struct slot *s, uint64_t now)
+{
+	const uint64_t waits = e->rto << (s->cancels - 1);
+
+	if (s->cancels > CANCELS_MAX) {
+		engine_let_go(e, s);
+		return;
+	}
+	if (s->cancels++ > 1) /* the first was queued when it was cancelled */
+		engine_queue_poll(e, s, POLL_ASK);
+	engine_time_set(e, s, now + (waits < RTO_MOST ? waits : RTO_MOST));
+}
+
+/* The time limit is for the appliance: while the caller has items to take, it is not to blame. */
+static void
+wait_for_caller(struct slot *s, uint64_t now)
+{
+	if (s->took || (generates(s->r) && s->r->taken < s->r->n_ids))
+		s->moved_at = now;
+	s->took = false;
+}
+
 uint32_t
 tokd_engine_tick(struct tokd_engine *e, uint64_t now)
 {
@@ -184,7 +213,14 @@ tokd_engine_tick(struct tokd_engine *e, uint64_t now)
 		if (s->deadline > now) {
 			s->key = s->deadline;
 			sift_down(e, 0, e->pending);
-		} else if (s->pausing) {
+			continue;
+		}
+		if (s->cancels > 0) {
+			cancel_again(e, s, now);
+			continue;
+		}
+		wait_for_caller(s, now);
+		if (s->pausing) {
 			s->moved_at = now;
 			engine_begin(e, s);
 			s->limit = 1; /* a refused text costs the appliance one packet */

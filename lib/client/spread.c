@@ -10,8 +10,9 @@
  * One that answers probes and no texts is asked less and less often all the same.
  *
  * Tokenizing has no effect but its result, so a text may be sent to a second appliance while the
- * first may still be at it. BUSY and SHARE do not move a text: they are over in a second, and texts
- * that left a busy appliance would make the next one busy.
+ * first may still be at it. An answer of a model that the caller has begun to read stays. BUSY and
+ * SHARE do not move a text: they are over in a second, and texts that left a busy appliance would
+ * make the next one busy.
  */
 #include <errno.h>
 #include <string.h>
@@ -120,6 +121,8 @@ spread_down(struct appliance *a, uint64_t now)
 static bool
 moves(struct appliance *a, const struct tokd_request *r)
 {
+	if ((r->flags & TOKD_REQUEST_GENERATE) && r->n_ids > 0)
+		return false;
 	if (r->status == TOKD_E_NET)
 		return true;
 	if (r->status != TOKD_E_REFUSED)
@@ -160,7 +163,7 @@ spread_failed(void *user, struct tokd_request *r)
 	give_to(c, to, r);
 	/* The same text has the same ids: those that the caller has seen stand. */
 	r->n_ids = was.n_ids;
-	r->total = was.total;
+	r->total = r->flags & TOKD_REQUEST_GENERATE ? 0 : was.total;
 	r->vocab = was.vocab;
 	r->retransmits = was.retransmits;
 	r->asks = was.asks;

@@ -23,7 +23,7 @@ from .tokenizer import (
 
 if TYPE_CHECKING:
     __version__: str
-    from .client import Client, TokdError
+    from .client import AsyncGeneration, Client, Generation, Made, TokdError
     from .client.aio import AsyncClient
     from .embeddings import Embedding, EmbeddingReader, EmbeddingStatus
     from .hf import as_hf, patch_transformers, unpatch_transformers
@@ -44,12 +44,15 @@ if TYPE_CHECKING:
 # Imported when they are first used: together they take several times as long as the tokenizer.
 _LATER = {
     "AsyncClient": ".client.aio",
+    "AsyncGeneration": ".client",
     "Client": ".client",
     "CutStream": ".ring",
     "Embedding": ".embeddings",
     "EmbeddingReader": ".embeddings",
     "EmbeddingStatus": ".embeddings",
+    "Generation": ".client",
     "Lost": ".ring",
+    "Made": ".client",
     "Pipeline": ".pipeline",
     "Reason": ".wire",
     "Restart": ".ring",
@@ -67,6 +70,7 @@ _LATER = {
 
 __all__ = [
     "AsyncClient",
+    "AsyncGeneration",
     "Batch",
     "Client",
     "CutStream",
@@ -74,7 +78,9 @@ __all__ = [
     "Embedding",
     "EmbeddingReader",
     "EmbeddingStatus",
+    "Generation",
     "Lost",
+    "Made",
     "Padded",
     "Padding",
     "Pipeline",

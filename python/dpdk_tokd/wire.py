@@ -25,6 +25,8 @@ F_FAIL = 1 << 5
 F_DECODE = 1 << 7
 F_SKIP_SPECIAL = 1 << 8
 F_UNCOUNTED = 1 << 9
+F_GENERATE = 1 << 10
+F_CANCEL = 1 << 11
 
 
 class Reason(enum.IntEnum):
@@ -50,9 +52,14 @@ class Reason(enum.IntEnum):
     SHARE = 17
     RING = 18
     ID = 19
+    LANES = 20
 
 
-REQ = struct.Struct("<IBBHIIQIIIIIIQ8x")
+MADE = struct.Struct("<IHH")  # struct tokd_made: id, bytes of text behind it, end
+GENERATE_MOST = 1 << 20  # ids of an answer
+MADE_END = 0xFFFFFFFF
+
+REQ = struct.Struct("<IBBHIIQIIIIIIQI4x")
 
 
 class Req(NamedTuple):
@@ -72,6 +79,7 @@ class Req(NamedTuple):
     ids_ack: int
     ids_end: int  # in DATA reply_max: bytes of the longest reply that fits; 0: not known
     cookie: int = 0
+    limit: int = 0  # in DATA with LAST, with GENERATE: the most ids to make
 
     def pack(self) -> bytes:
         return REQ.pack(*self)
@@ -112,7 +120,7 @@ def parse_rep(packet: bytes) -> Rep | None:
         return rep  # the same in all versions
     if rep.version != VERSION:
         return None
-    each = 1 if rep.flags & F_DECODE else 4
+    each = 1 if rep.flags & (F_DECODE | F_GENERATE) else 4
     if len(packet) != REP.size + each * rep.n_ids:
         return None
     return rep

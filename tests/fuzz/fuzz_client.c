@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What an appliance, or somebody else, answers to libtokd-client's engine. The ids of a text are
- * its bytes here: a request that got only true answers and is done has those and no others.
+ * its bytes here, and the answer to every prompt is the same: a request that got only true answers
+ * and is done has those and no others.
  */
 #include <string.h>
 
@@ -16,11 +17,14 @@
 #define IDS_A_REPLY 344
 #define GUARD 0xdeadbeefu
 #define SENT_MAX 8 /* streams seen on the wire */
+#define ITEMS 60   /* of an answer, besides its end */
+#define ITEM_TEXT 99
+#define ROOM_LEAST (2 * (sizeof(struct tokd_made) + ITEM_TEXT))
 
 struct text {
 	struct tokd_request r;
 	bool used, lied_to;
-	uint32_t *room; /* and a guard behind */
+	uint8_t *room; /* and a guard behind */
 };
 
 static const struct tokd_engine_config config = {.epoch = 77,
@@ -34,6 +38,8 @@ static const struct tokd_engine_config config = {.epoch = 77,
 static struct tokd_engine *engine;
 static struct text texts[REQUESTS + 1]; /* one more than there is room for */
 static uint8_t bytes[TEXT_MAX];
+static uint8_t made[(ITEMS + 1) * (sizeof(struct tokd_made) + ITEM_TEXT)];
+static uint32_t n_made, made_crc; /* bytes */
 static uint64_t stream[SENT_MAX];
 static uint32_t n_streams;
 static uint64_t now;
@@ -45,6 +51,16 @@ LLVMFuzzerInitialize(int *argc, char ***argv)
 	MUST(engine != NULL);
 	for (uint32_t i = 0; i < TEXT_MAX; i++)
 		bytes[i] = (uint8_t)(i * 2654435761u >> 24);
+	for (uint32_t i = 0; i <= ITEMS; i++) {
+		const struct tokd_made item = {.id = i < ITEMS ? i : TOKD_MADE_END,
+			.text = (uint16_t)(i * 37 % (ITEM_TEXT + 1)),
+			.end = i < ITEMS ? TOKD_MADE_MORE : TOKD_MADE_LENGTH};
+
+		memcpy(made + n_made, &item, sizeof(item));
+		memset(made + n_made + sizeof(item), 'a' + (int)(i % 26), item.text);
+		n_made += (uint32_t)sizeof(item) + item.text;
+	}
+	made_crc = tokd_crc32c(0, made, n_made);
 	return 0;
 }
 
@@ -53,7 +69,10 @@ LLVMFuzzerInitialize(int *argc, char ***argv)
 static void
 forget(struct text *t)
 {
-	MUST(t->room == NULL || t->room[t->r.max_ids] == GUARD);
+	const uint32_t guard = GUARD;
+
+	MUST(t->room == NULL || memcmp(t->room + (size_t)t->r.max_ids * id_bytes(&t->r), &guard,
+					sizeof(guard)) == 0);
 	free(t->room);
 	*t = (struct text){0};
 }
@@ -72,12 +91,20 @@ submit(struct input *in)
 	t->r.text = bytes;
 	t->r.len = (how >> 4) * (TEXT_MAX / 15);
 	t->r.flags = how & 1 ? TOKD_REQUEST_STREAM : 0;
-	if (how & 2) {
+	if (how & 8) {
+		t->r.flags = TOKD_REQUEST_GENERATE;
+		t->r.limit = ITEMS;
+		t->r.max_ids = how & 4 ? ROOM_LEAST : TOKD_GENERATE_ROOM;
+	} else if (how & 2) {
 		t->r.max_ids = how & 4 ? (uint32_t)t->r.len / 2 : (uint32_t)t->r.len;
-		t->room = malloc((t->r.max_ids + (size_t)1) * sizeof(*t->room));
+	}
+	if (how & (8 | 2)) {
+		const size_t n = (size_t)t->r.max_ids * id_bytes(&t->r);
+
+		t->room = malloc(n + sizeof(uint32_t));
 		MUST(t->room != NULL);
-		t->room[t->r.max_ids] = GUARD;
-		t->r.ids = t->room;
+		memcpy(t->room + n, &(uint32_t){GUARD}, sizeof(uint32_t));
+		t->r.out = (char *)t->room;
 	}
 	status = tokd_engine_submit(engine, &t->r);
 	MUST(status == TOKD_PENDING || status == TOKD_E_FULL);
@@ -91,23 +118,43 @@ check_done(const struct text *t)
 {
 	const struct tokd_request *r = &t->r;
 
-	MUST(r->status != TOKD_PENDING || (r->flags & TOKD_REQUEST_STREAM));
+	MUST(r->status != TOKD_PENDING || streams(r));
 	MUST((r->status == TOKD_E_REFUSED) == (r->reason != TOKD_R_NONE) || t->lied_to ||
 		r->status == TOKD_PENDING);
 	if (r->ids == NULL)
 		return;
-	MUST(r->n_ids <= r->max_ids);
+	MUST(r->status != TOKD_E_ANSWER || t->lied_to);
+	MUST(r->n_ids <= r->max_ids || generates(r));
 	if (r->status == TOKD_OK)
 		MUST(r->n_ids == r->total);
 	if (t->lied_to)
 		return;
+	if (generates(r))
+		return; /* read_items() looks */
 	for (uint32_t i = 0; i < r->n_ids; i++)
 		MUST(r->ids[i] == bytes[i]);
 	MUST(r->status != TOKD_OK || r->n_ids == r->len);
 }
 
+/* Up to `most` items of an answer. */
 static void
-take_done(void)
+read_items(struct text *t, uint32_t most)
+{
+	struct tokd_made item;
+	const char *text;
+
+	for (uint32_t at = t->r.taken;
+		most-- > 0 && tokd_engine_made(engine, &t->r, &item, &text, now); at = t->r.taken) {
+		MUST((const uint8_t *)text + item.text <= t->room + t->r.max_ids);
+		if (t->lied_to)
+			continue;
+		MUST(memcmp(made + at, &item, sizeof(item)) == 0);
+		MUST(memcmp(made + at + sizeof(item), text, item.text) == 0);
+	}
+}
+
+static void
+take_done(uint32_t items)
 {
 	struct tokd_request *r;
 
@@ -116,6 +163,8 @@ take_done(void)
 
 		MUST(t->used);
 		check_done(t);
+		if (generates(r))
+			read_items(t, items);
 		if (r->status != TOKD_PENDING)
 			forget(t);
 	}
@@ -169,6 +218,25 @@ struct reply {
 	uint32_t ids[IDS_A_REPLY];
 };
 
+/* What is told of an answer, as far as it is made; nothing before the prompt is complete. */
+static void
+tell_made(struct input *in, struct reply *reply, bool whole, bool items)
+{
+	struct tokd_rep *rep = &reply->rep;
+
+	rep->total = whole ? (uint32_t)input_take(in, 2) % (n_made + 1) : 0;
+	if (rep->total == n_made)
+		rep->flags |= TOKD_F_DONE;
+	rep->ids_crc = made_crc;
+	if (!items || rep->total == 0)
+		return;
+	rep->flags |= TOKD_F_GENERATE;
+	rep->first = (uint32_t)input_take(in, 2) % rep->total;
+	rep->count = rep->total - rep->first < sizeof(reply->ids) ? rep->total - rep->first
+								  : (uint32_t)sizeof(reply->ids);
+	memcpy(reply->ids, made + rep->first, rep->count);
+}
+
 /* As true as `how` says: it goes on from what has been acknowledged. */
 static void
 answer(struct input *in)
@@ -179,7 +247,8 @@ answer(struct input *in)
 	const uint32_t len = t != NULL ? (uint32_t)t->r.len : 1;
 	const uint32_t payload = engine->config.payload;
 	const uint32_t packets = len == 0 ? 1 : (len - 1) / payload + 1;
-	const size_t each = how & 32 ? sizeof(uint16_t) : sizeof(uint32_t);
+	const bool prompt = t != NULL && generates(&t->r);
+	const size_t each = prompt ? 1 : how & 32 ? sizeof(uint16_t) : sizeof(uint32_t);
 	struct reply reply = {0};
 	struct tokd_rep *rep = &reply.rep;
 	uint8_t *copy;
@@ -199,12 +268,14 @@ answer(struct input *in)
 	rep->text_end = rep->total;
 	if (rep->total > len)
 		rep->total = rep->text_end = len;
-	if (rep->ack == packets) {
+	if (prompt) {
+		tell_made(in, &reply, rep->ack == packets, how & 4);
+	} else if (rep->ack == packets) {
 		rep->flags |= TOKD_F_DONE;
 		for (uint32_t i = 0; i < len; i++)
 			rep->ids_crc = tokd_crc32c(rep->ids_crc, &(uint32_t){bytes[i]}, 4);
 	}
-	if (how & 4) {
+	if ((how & 4) && !prompt) {
 		rep->first = rep->total == 0 ? 0 : (uint32_t)input_take(in, 2) % rep->total;
 		rep->count = rep->total - rep->first < IDS_A_REPLY ? rep->total - rep->first
 								   : IDS_A_REPLY;
@@ -244,11 +315,13 @@ answer(struct input *in)
 static void
 check_engine(void)
 {
-	uint32_t flight = 0, pending = 0, used = 0;
+	uint32_t flight = 0, pending = 0, cancelling = 0, used = 0;
 
 	for (uint32_t i = 0; i < REQUESTS; i++) {
 		const struct slot *s = &engine->slot[i];
 
+		cancelling += s->cancels > 0;
+		MUST(s->cancels == 0 || s->r == NULL);
 		if (s->r == NULL)
 			continue;
 		pending++;
@@ -264,7 +337,8 @@ check_engine(void)
 		used += texts[i].used && texts[i].r.status == TOKD_PENDING;
 	MUST(engine->flight == flight);
 	MUST(tokd_engine_pending(engine) == pending && pending == used);
-	MUST(engine->n_free == REQUESTS - pending);
+	MUST(engine->cancelling == cancelling && engine->pending == pending + cancelling);
+	MUST(engine->n_free == REQUESTS - engine->pending);
 }
 
 static void
@@ -285,7 +359,7 @@ step(struct input *in)
 		tokd_engine_tick(engine, now);
 		break;
 	case 3:
-		take_done();
+		take_done(what >> 3);
 		break;
 	case 4:
 		if ((what & 8) && t->used && t->r.status == TOKD_PENDING) {
@@ -318,8 +392,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (uint32_t i = 0; i < STEPS_MAX && input_more(&in); i++)
 		step(&in);
 	tokd_engine_fail_all(engine, TOKD_E_NET, 111);
-	take_done();
-	MUST(tokd_engine_pending(engine) == 0 && engine->flight == 0);
+	take_done(UINT32_MAX);
+	MUST(engine->pending == 0 && engine->flight == 0);
 	for (uint32_t i = 0; i <= REQUESTS; i++)
 		MUST(!texts[i].used);
 	return 0;

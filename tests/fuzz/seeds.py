@@ -126,7 +126,24 @@ def client() -> list[bytes]:
     ids, part = 0x10 | 2, 0xF0 | 2
     finish = bytes([answer, 1 | 4, 0, 1, 0, 0])
     some = bytes([answer, 1 | 4, 0, 2, 0, 0])
+    prompt, small, take = 0x10 | 8, 0x10 | 8 | 4, 31 << 3 | done
+    all_made = sum(8 + i * 37 % 100 for i in range(61))
+
+    def made(total: int, first: int) -> bytes:
+        numbers = total.to_bytes(2, "little") + first.to_bytes(2, "little")
+        return bytes([answer, 1 | 4, 0, 1]) + numbers
+
+    whole = b"".join(made(all_made, at) + bytes([take]) * 2 for at in range(0, all_made, 1376))
     return [
+        bytes([submit, prompt, send, 8]) + made(500, 0) + bytes([take]) + whole,
+        bytes([submit, small, send, 8])
+        + b"".join(made(all_made, at) + bytes([take, send, 8]) for at in range(0, 3000, 150)),
+        bytes([submit, prompt, send, 8])
+        + made(900, 300)
+        + made(900, 0)
+        + bytes([cancel | 8, send])
+        + bytes([8, tick | 0xA0, send, 8])
+        + made(all_made, 0),
         bytes([submit, ids, send, 8]) + finish + bytes([done]),
         bytes([submit, part | 1, send, 8]) + some + bytes([done, send, 8, tick | 0x40, send, 8]),
         bytes([submit, part] * 6 + [send, 15]) + some * 3 + bytes([cancel | 8, done, fail]),

@@ -22,7 +22,8 @@ def text_of(ids: np.ndarray) -> bytes:
 
 class Appliance:
     """Answers each packet of text: a byte is an id, and of ids: one is a character. A test replaces
-    `reply`, or `ids`, `text` and `vocab`.
+    `reply`, or `ids`, `text` and `vocab`. It knows no stream of a POLL, unless a test replaces
+    `polled`.
 
     A text is one packet here.
     """
@@ -38,7 +39,9 @@ class Appliance:
         self.port = self.socket.getsockname()[1]
         self.data = 0  # packets of text that came
         self.answering = True
+        self.prompt = 0  # bytes of the latest one
         self.reply: Callable[[wire.Req, bytes], list[bytes]] = self.answered
+        self.polled: Callable[[wire.Req], list[bytes]] = lambda q: self.fail(q, Reason.UNKNOWN)
         self._stop = False
         self._thread = threading.Thread(target=self._serve)
 
@@ -67,6 +70,18 @@ class Appliance:
         (header,) = self.done(req, b"", **(fields | other))
         return [header + text]
 
+    def made(self, req: wire.Req, first: int, answer: bytes, end: bool) -> list[bytes]:
+        """Of the answer to a prompt of one packet the bytes from `first` on, as far as it is made;
+        `end`: with it."""
+        part = answer[first : first + wire.PAYLOAD]
+        (header,) = self.done(
+            req, b"", flags=wire.F_GENERATE | (wire.F_DONE if end else 0), first=first,
+            n_ids=len(part), total=len(answer), ids_crc=google_crc32c.value(answer),
+            text_end=req.length if req.type == wire.DATA else self.prompt,
+        )  # fmt: skip
+        self.prompt = req.length if req.type == wire.DATA else self.prompt
+        return [header + part]
+
     def fail(self, req: wire.Req, reason: int) -> list[bytes]:
         return self.done(req, b"", flags=wire.F_FAIL, reason=reason)
 
@@ -87,7 +102,7 @@ class Appliance:
                 self.data += 1
                 replies = self.reply(req, packet[wire.REQ.size :])
             else:  # of a stream that is over, or a probe
-                replies = self.fail(req, Reason.UNKNOWN)
+                replies = self.polled(req)
             for reply in replies:
                 self.socket.sendto(reply, peer)
 

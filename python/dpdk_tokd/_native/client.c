@@ -2,7 +2,8 @@
 /*
  * libtokd-client for Python. Stable ABI of CPython 3.11. The library writes ids into a bytearray,
  * which NumPy then wraps without a copy. Only ids returned before the text is finished are copied.
- * With DECODE ids are the text, and the bytes of their text are the ids.
+ * With DECODE ids are the text, and the bytes of their text are the ids. With GENERATE the
+ * bytearray is where the answer passes through, and its items are copied.
  *
  * The GIL is released in poll and wait; `busy` then refuses a second thread. A request in flight is
  * in its client's set `pending`, which keeps its text and its buffer for ids until the library is
@@ -31,6 +32,7 @@ struct client {
 	struct tokd_client *c;		/* NULL: closed */
 	PyObject *pending;		/* set of requests */
 	struct tokd_client_stats stats; /* of one that was closed */
+	uint64_t number;		/* among the clients of this process */
 	uint32_t server_vocab;
 	bool busy;
 };
@@ -41,6 +43,7 @@ struct request {
 	Py_buffer text;	      /* of `text.obj`, while it is under way */
 	PyObject *ids;	      /* bytearray of r.max_ids; NULL: given out whole */
 	uint32_t given;	      /* ids given out one by one */
+	uint64_t client;      /* its number */
 	PyObject *error_text; /* str: what failed, and the remedy */
 };
 
@@ -50,13 +53,19 @@ struct request {
 static size_t
 each(const struct request *q)
 {
-	return q->r.flags & TOKD_REQUEST_DECODE ? 1 : sizeof(uint32_t);
+	return q->r.flags & (TOKD_REQUEST_DECODE | TOKD_REQUEST_GENERATE) ? 1 : sizeof(uint32_t);
 }
 
 static bool
 is_pending(const struct request *q)
 {
 	return q->r.status == TOKD_PENDING;
+}
+
+static bool
+generates(const struct request *q)
+{
+	return q->r.flags & TOKD_REQUEST_GENERATE;
 }
 
 /* Room for more ids; what is there stays. False with MemoryError set. */
@@ -91,6 +100,10 @@ request_take(PyObject *self, PyObject *unused)
 	struct request *q = (struct request *)self;
 	uint32_t first = q->given, end = q->r.n_ids;
 
+	if (generates(q)) {
+		PyErr_SetString(PyExc_TypeError, "take: an answer is read by Client.made");
+		return NULL;
+	}
 	if (q->ids == NULL || end <= first)
 		Py_RETURN_NONE;
 	q->given = end;
@@ -105,6 +118,10 @@ request_ids(PyObject *self, PyObject *unused)
 	struct request *q = (struct request *)self;
 	PyObject *ids = q->ids;
 
+	if (generates(q)) {
+		PyErr_SetString(PyExc_TypeError, "ids: an answer is read by Client.made");
+		return NULL;
+	}
 	if (ids == NULL || q->r.status != TOKD_OK) {
 		PyErr_SetString(PyExc_RuntimeError, "the ids are not there, or were given out");
 		return NULL;
@@ -115,10 +132,11 @@ request_ids(PyObject *self, PyObject *unused)
 	return ids;
 }
 
+/* With its error: not before poll or wait has given it out, whichever call made it fail. */
 static PyObject *
 request_finished(PyObject *self, void *unused)
 {
-	return PyBool_FromLong(!is_pending((struct request *)self));
+	return PyBool_FromLong(((struct request *)self)->text.obj == NULL);
 }
 
 static PyMethodDef request_methods[] = {
@@ -160,6 +178,8 @@ PyType_Spec libtokd_request_spec = {
 
 /* ---- Client ---- */
 
+static uint64_t clients; /* opened in this process */
+
 static PyObject *
 client_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
@@ -197,6 +217,7 @@ client_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 		return NULL;
 	}
 	c->c = opened;
+	c->number = ++clients;
 	return (PyObject *)c;
 }
 
@@ -267,10 +288,10 @@ client_submit(PyObject *self, PyObject *args)
 	char error[TOKD_ERROR_MAX];
 	struct request *q;
 	PyObject *text;
-	unsigned int flags;
+	unsigned int flags, limit = 0;
 	size_t room;
 
-	if (!PyArg_ParseTuple(args, "OI", &text, &flags) || !is_usable(c))
+	if (!PyArg_ParseTuple(args, "OI|I", &text, &flags, &limit) || !is_usable(c))
 		return NULL;
 	q = new_object(state->type[REQUEST]);
 	if (q == NULL || text_of(text, &q->text) < 0)
@@ -278,7 +299,11 @@ client_submit(PyObject *self, PyObject *args)
 	q->r.text = q->text.buf;
 	q->r.len = (size_t)q->text.len;
 	q->r.flags = flags;
-	room = flags & TOKD_REQUEST_DECODE ? ROOM_DECODE * q->r.len : q->r.len;
+	q->r.limit = limit;
+	q->client = c->number;
+	room = flags & TOKD_REQUEST_GENERATE ? TOKD_GENERATE_ROOM
+	       : flags & TOKD_REQUEST_DECODE ? ROOM_DECODE * q->r.len
+					     : q->r.len;
 	q->ids = PyByteArray_FromStringAndSize(NULL, 0);
 	if (q->ids == NULL || (q->r.len <= UINT32_MAX && !make_room(q, room + ROOM_MORE)) ||
 		PySet_Add(c->pending, (PyObject *)q) < 0)
@@ -305,7 +330,7 @@ take_news(struct client *c, struct request *q, PyObject *news)
 	char error[TOKD_ERROR_MAX];
 	bool noted;
 
-	if (q->r.status == TOKD_E_ROOM) {
+	if (q->r.status == TOKD_E_ROOM && !(q->r.flags & TOKD_REQUEST_GENERATE)) {
 		size_t room = q->r.max_ids;
 
 		/* The same text has the same ids: what was given out before stands. */
@@ -392,6 +417,29 @@ client_cancel(PyObject *self, PyObject *o)
 }
 
 static PyObject *
+client_made(PyObject *self, PyObject *o)
+{
+	struct client *c = (struct client *)self;
+	struct libtokd_state *state = PyType_GetModuleState(Py_TYPE(self));
+	struct request *q = (struct request *)o;
+	struct tokd_made made;
+	const char *text;
+
+	if (Py_TYPE(o) != state->type[REQUEST] || !generates(q) || q->client != c->number) {
+		PyErr_SetString(
+			PyExc_TypeError, "made: expected a Request of this client, with GENERATE");
+		return NULL;
+	}
+	if (c->c == NULL)
+		Py_RETURN_NONE;
+	if (!is_usable(c))
+		return NULL;
+	if (!tokd_client_made(c->c, &q->r, &made, &text))
+		Py_RETURN_NONE;
+	return Py_BuildValue("Iy#I", made.id, text, (Py_ssize_t)made.text, (unsigned int)made.end);
+}
+
+static PyObject *
 client_stats(PyObject *self, PyObject *unused)
 {
 	struct client *c = (struct client *)self;
@@ -424,12 +472,15 @@ client_pending(PyObject *self, void *unused)
 
 static PyMethodDef client_methods[] = {
 	{"submit", client_submit, METH_VARARGS,
-		"Add a text, or with DECODE uint32 ids; the next poll or wait sends it."},
+		"Add a text, or with DECODE uint32 ids; the next poll or wait sends it. With "
+		"GENERATE: and how many ids a model may make of it."},
 	{"poll", client_poll, METH_NOARGS,
 		"Send and receive without sleeping: the requests with news."},
 	{"wait", client_wait, METH_NOARGS,
 		"The same, but sleep until there are some, at most 50 ms."},
 	{"cancel", client_cancel, METH_O, "Cancel a request; no effect if it is finished."},
+	{"made", client_made, METH_O,
+		"With GENERATE the next (id, text, end) of the answer; None: wait, or finished."},
 	{"stats", client_stats, METH_NOARGS,
 		"(retransmits, polls, resends, server_vocab, moved, healthy)."},
 	{"hooks", client_hooks, METH_NOARGS,

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import aclosing
 from types import TracebackType
-from typing import Self
+from typing import Self, SupportsIndex
 
 from .. import wire
 from .._native import libtokd as native
@@ -16,6 +16,7 @@ from ..tokenizer.batch import Uint32Ids
 from ..tokenizer.decode import IdsLike, ids_for
 from ..tokenizer.stream import Text
 from .errors import array_of, check, decoding, opened, text_of
+from .generation import AsyncGeneration, Made, Progress, Prompt
 
 IN_FLIGHT = 256
 REQUESTS_MAX = 65536
@@ -122,6 +123,47 @@ class AsyncClient:
             async for text in pieces:
                 yield text_of(text)
 
+    def generate(
+        self, text: Text, max_tokens: SupportsIndex, *, skip_special_tokens: bool = True
+    ) -> AsyncGeneration:
+        """As `Client.generate`. To leave early, `async with` or `aclose`."""
+        progress = Progress()
+        prompt = Prompt(text, max_tokens, skip_special_tokens)
+        return AsyncGeneration(progress, self._made(progress, prompt))
+
+    async def _made(self, progress: Progress, prompt: Prompt) -> AsyncGenerator[Made, None]:
+        progress.begun = True
+        client = await self._open()
+        async with self._slots:
+            if progress.closed:  # by another task
+                return
+            request = self._submit(client, prompt.text, prompt.flags, prompt.limit)
+
+            def cancel() -> None:
+                client.cancel(request)
+                self._schedule()  # the appliance may have to hear of it again
+                self._wake([request])
+
+            progress.cancel = cancel
+            try:
+                while True:
+                    while (item := client.made(request)) is not None:
+                        if (made := progress.taken(item)) is not None:
+                            yield made
+                    if request.finished:
+                        break
+                    if request.status < native.OK:
+                        self._schedule()  # sending has failed: poll has the error
+                    await self._wait_for_news(request)
+                    if progress.closed:
+                        return
+            except (GeneratorExit, asyncio.CancelledError):
+                progress.close()
+                raise
+            finally:
+                cancel()
+        check(request)
+
     async def _pieces(self, text: Text | Uint32Ids, flags: int) -> AsyncGenerator[bytearray, None]:
         """What a request asked for, as it arrives."""
         client = await self._open()
@@ -181,11 +223,17 @@ class AsyncClient:
             raise ConnectionAbortedError(CLOSED)
         return self._client
 
-    def _submit(self, client: native.Client, text: Text | Uint32Ids, flags: int) -> native.Request:
-        request = client.submit(text, flags)
-        if self._scheduled is None:  # once for all texts submitted until then
-            self._scheduled = self._loop.call_soon(self._run_due)
+    def _submit(
+        self, client: native.Client, text: Text | Uint32Ids, flags: int, limit: int = 0
+    ) -> native.Request:
+        request = client.submit(text, flags, limit)
+        self._schedule()
         return request
+
+    def _schedule(self) -> None:
+        """Once for all that was submitted until then."""
+        if self._scheduled is None and not self._closed:
+            self._scheduled = self._loop.call_soon(self._run_due)
 
     async def _wait_for_news(self, request: native.Request) -> None:
         future = self._waiting[request] = self._loop.create_future()

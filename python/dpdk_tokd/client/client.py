@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A client of one appliance or several: text to ids and back over UDP, by libtokd-client."""
+"""A client of one appliance or several over UDP, by libtokd-client: text to ids and back, and
+answers of a model."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
+from typing import SupportsIndex
 
 from .. import wire
 from .._closing import Closing
@@ -12,6 +14,7 @@ from ..tokenizer.batch import Uint32Ids
 from ..tokenizer.decode import IdsLike, ids_for
 from ..tokenizer.stream import Text
 from .errors import array_of, check, decoding, opened, text_of
+from .generation import Generation, Made, Progress, Prompt
 
 IN_FLIGHT = 64
 REQUESTS = 1024  # in flight at once: those of tokenize_many, and streams that are not read
@@ -96,15 +99,21 @@ class Client(Closing):
         in flight. Errors as in `tokenize`; the first one ends it."""
         if in_flight < 1:
             raise ValueError(f"in_flight={in_flight}: give at least 1")
-        most = min(in_flight, REQUESTS)
-        requests: dict[native.Request, None] = {}
+        # Streams and answers that are not read may be in flight, too.
+        most = max(1, min(in_flight, REQUESTS - self._client.pending))
+        requests: list[native.Request] = []
+        under_way: list[native.Request] = []
         try:
             for text in texts:
-                while self._client.pending >= most:
-                    for request in self._client.wait():
-                        if request.finished and request in requests:
+                while len(under_way) >= most:
+                    self._client.wait()
+                    for request in under_way:
+                        if request.finished:
                             check(request)
-                requests[self._client.submit(text, self._flags)] = None
+                    under_way = [request for request in under_way if not request.finished]
+                request = self._client.submit(text, self._flags)
+                requests.append(request)
+                under_way.append(request)
             return [array_of(self._whole(request)) for request in requests]
         finally:
             for request in requests:
@@ -138,6 +147,42 @@ class Client(Closing):
         return text_of(
             self._whole(self._client.submit(ids_for(ids), decoding(skip_special_tokens)))
         )
+
+    def generate(
+        self, text: Text, max_tokens: SupportsIndex, *, skip_special_tokens: bool = True
+    ) -> Generation:
+        """Up to `max_tokens` ids by which a model on the appliance's GPU continues `text`, and
+        their text, as they are made. The first `next` sends the text.
+
+        The texts together are those of all ids: `Tokenizer.decode`. Who does not read the iterator
+        pauses the model, for this text only; after the appliance's --stream-timeout it fails.
+        `timeout` of the client counts from the last id. ValueError: `max_tokens` is not 1 to
+        1048576, or a str has a surrogate. TokdError: no model runs there (`Reason.SINK`), or it
+        failed, also after some ids; or the appliance is too old. TimeoutError: also that no lane of
+        its GPU was free for `timeout`. Other errors as in `tokenize`. An answer that has begun is
+        not begun again.
+        """
+        progress = Progress()
+        prompt = Prompt(text, max_tokens, skip_special_tokens)
+        return Generation(progress, self._made(progress, prompt))
+
+    def _made(self, progress: Progress, prompt: Prompt) -> Generator[Made, None, None]:
+        progress.begun = True
+        request = self._client.submit(prompt.text, prompt.flags, prompt.limit)
+        try:
+            while True:
+                while (item := self._client.made(request)) is not None:
+                    if (made := progress.taken(item)) is not None:
+                        yield made
+                if request.finished:
+                    break
+                self._client.wait()
+            self._note(request)
+        except GeneratorExit:
+            progress.close()
+            raise
+        finally:
+            self._client.cancel(request)
 
     def close(self) -> None:
         """Close the socket. A text in flight fails with ConnectionAbortedError."""

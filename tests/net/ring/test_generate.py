@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from dpdk_tokd import wire
 from faulty_wire import Faults, FaultyWire
-from gpu_agent import Agent
+from gpu_agent import Agent, by_rule
 from netlab import SERVER_IP, NetLab
 from samples import documents
 
@@ -28,14 +28,6 @@ END = 2**32 - 1
 LIMIT_AT = 56  # in a request
 LANES_REASON = 20  # no lane is free
 SEND_AGAIN_S = 0.01
-
-
-def by_rule(prompt: list[int], n: int) -> list[int]:
-    last, before, made = prompt[-1], 0, []
-    for _ in range(n):
-        last, before = (3 * last + 5 * before + len(prompt) + 1) % ROWS, last
-        made.append(last)
-    return made
 
 
 class Answer:
@@ -192,7 +184,7 @@ def test_ids_and_text_come_back_over_a_faulty_wire(start, lab, agent, gpt2, gpt2
         assert a.last.text_end == len(a.text)
         ids, said, end = a.items()
         assert end == LENGTH
-        assert ids == by_rule(gpt2.encode(a.text).tolist(), a.limit)
+        assert ids == by_rule(gpt2.encode(a.text).tolist(), a.limit, ROWS)
         assert said.decode(errors="replace") == gpt2.decode(np.array(ids, np.uint32))
         assert said.decode(errors="replace") == gpt2_reference.decode(
             ids, skip_special_tokens=False
@@ -234,7 +226,7 @@ def test_an_answer_ends_when_its_client_asks(start, lab, agent, gpt2):
         asker.finish(a)
         ids, _, end = a.items()
         assert end == CANCELLED
-        assert ids == by_rule(gpt2.encode(a.text).tolist(), len(ids))
+        assert ids == by_rule(gpt2.encode(a.text).tolist(), len(ids), ROWS)
         # The lane is free again.
         appliance.wait_until(lambda: appliance.telemetry("/tokd/sink")["0"]["lanes_used"] == 0)
         asker.finish(other)
@@ -253,7 +245,7 @@ def test_an_answer_fails_with_its_agent(start, lab, agent, gpt2):
         assert a.last is not None and a.last.reason == wire.Reason.SINK
         ids, _, end = a.items()
         assert end == 0
-        assert ids == by_rule(gpt2.encode(a.text).tolist(), len(ids))
+        assert ids == by_rule(gpt2.encode(a.text).tolist(), len(ids), ROWS)
         appliance.wait_until(lambda: appliance.telemetry("/tokd/sink")["0"]["state"] == "no agent")
         asker.finish(late)
         assert late.last is not None and late.last.reason == wire.Reason.SINK

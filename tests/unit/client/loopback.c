@@ -73,6 +73,8 @@ server_start_at(struct loopback *f, int family, uint16_t port)
 	assert_non_null(f->server);
 	f->server->window = TOKD_WIRE_WINDOW;
 	f->server->payload = TOKD_WIRE_PAYLOAD;
+	f->server->make_window = 16384;
+	f->server->make_reply = TOKD_WIRE_PAYLOAD;
 	return true;
 }
 

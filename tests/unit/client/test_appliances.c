@@ -380,3 +380,60 @@ TEST(a_list_that_is_wrong_is_refused)
 			fail_msg("%s: %s", wrong[i].hosts, error);
 	}
 }
+
+/* A prompt whose appliance dies, before or after it has begun to answer: to which it was given. */
+static uint8_t
+prompt_to_a_dying_one(struct pair *p, struct tokd_request *r, bool begins, uint32_t *items)
+{
+	struct tokd_request *done[1];
+	struct tokd_made made;
+	const char *said;
+
+	uint8_t first;
+
+	assert_int_equal(tokd_client_submit(p->c, r), TOKD_PENDING);
+	first = r->appliance;
+	p->server[first].dead = !begins;
+	while (r->status == TOKD_PENDING) {
+		(void)tokd_client_wait(p->c, done, 1, 20000);
+		while (tokd_client_made(p->c, r, &made, &said)) {
+			if (made.end == 0)
+				assert_int_equal(made.id, item_id((*items)++));
+			p->server[first].dead = true;
+		}
+	}
+	return first;
+}
+
+TEST(a_prompt_moves_and_an_answer_that_has_begun_does_not)
+{
+	for (int begins = 0; begins < 2; begins++) {
+		static char out[TOKD_GENERATE_ROOM];
+		struct tokd_request r = {.text = "a prompt",
+			.len = 8,
+			.out = out,
+			.max_ids = sizeof(out),
+			.flags = TOKD_REQUEST_GENERATE,
+			.limit = 2000};
+		uint32_t items = 0;
+		struct pair p;
+		uint8_t first;
+
+		if (!start_pair(&p))
+			skip();
+		server_go(&p.server[0]);
+		server_go(&p.server[1]);
+		first = prompt_to_a_dying_one(&p, &r, begins, &items);
+		if (begins) {
+			assert_int_equal(r.status, TOKD_E_NET);
+			assert_int_equal(r.appliance, first);
+			assert_in_range(items, 1, 1999);
+		} else {
+			assert_int_equal(r.status, TOKD_OK);
+			assert_int_equal(r.appliance, !first);
+			assert_int_equal(items, 2000);
+		}
+		assert_int_equal(tokd_client_stats(p.c).moved, !begins);
+		end_pair(&p);
+	}
+}

@@ -2,6 +2,7 @@
 /* The client over real sockets on loopback, against world.c's server in a thread. */
 #include <errno.h>
 #include <netdb.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,6 +80,99 @@ TEST(a_text_over_ipv6)
 TEST(a_text_by_busy_polling)
 {
 	one_text("localhost", AF_INET, true);
+}
+
+/* The last one is cancelled on the way. Its end is heard of by the call that waits for nothing. */
+TEST(answers_of_a_model)
+{
+	const struct tokd_client_options options = {.requests = 1};
+	static char out[TOKD_GENERATE_ROOM];
+	struct tokd_client *c;
+	struct loopback f;
+
+	if (!server_start(&f, AF_INET))
+		skip();
+	server_go(&f);
+	c = opened("127.0.0.1", &f, &options);
+	for (uint32_t cancels = 0; cancels < 2; cancels++) {
+		struct tokd_request *done, r = {.text = "a prompt",
+						   .len = 8,
+						   .out = out,
+						   .max_ids = sizeof(out),
+						   .flags = TOKD_REQUEST_GENERATE,
+						   .limit = 5000};
+		struct tokd_made made = {0};
+		const char *text;
+		uint32_t n = 0;
+
+		assert_int_equal(tokd_client_submit(c, &r), TOKD_PENDING);
+		while (r.status == TOKD_PENDING && (n == 0 || !cancels)) {
+			assert_int_equal(tokd_client_wait(c, &done, 1, 20000), 1);
+			while (tokd_client_made(c, &r, &made, &text)) {
+				char expected[ITEM_TEXT_MAX];
+
+				assert_int_equal(made.text, item_text(n, expected));
+				assert_memory_equal(text, expected, made.text);
+				n += made.end == TOKD_MADE_MORE;
+			}
+		}
+		if (cancels) {
+			tokd_client_cancel(c, &r);
+			assert_int_equal(r.status, TOKD_E_CANCELLED);
+			assert_true(tokd_client_next_ns(c) != UINT64_MAX);
+			assert_int_equal(tokd_client_wait(c, &done, 1, -1), 0);
+			assert_int_equal(tokd_client_next_ns(c), UINT64_MAX);
+			assert_true(f.server->stream[1].ends == TOKD_MADE_CANCELLED);
+		} else {
+			assert_int_equal(r.status, TOKD_OK);
+			assert_int_equal(made.end, TOKD_MADE_LENGTH);
+			assert_int_equal(n, 5000);
+		}
+	}
+	tokd_client_close(c);
+	server_end(&f);
+}
+
+/*
+ * Its acknowledgements, by no other call, let the model go on: the server's window is used up. Also
+ * for an event loop, which would sleep until the next time-out.
+ */
+static void
+taken_by(uint32_t most)
+{
+	static char out[TOKD_GENERATE_ROOM];
+	struct tokd_request *done, r = {.text = "a prompt",
+					   .len = 8,
+					   .out = out,
+					   .max_ids = sizeof(out),
+					   .flags = TOKD_REQUEST_GENERATE,
+					   .limit = 1000};
+	struct tokd_client *c;
+	struct tokd_made made;
+	const char *text;
+	struct loopback f;
+	struct pollfd p;
+
+	if (!server_start(&f, AF_INET))
+		skip();
+	f.server->make_window = 1000; /* in one reply */
+	server_go(&f);
+	c = opened("127.0.0.1", &f, NULL);
+	assert_int_equal(tokd_client_submit(c, &r), TOKD_PENDING);
+	assert_int_equal(tokd_client_wait(c, &done, 1, 20000), 1);
+	assert_in_range(r.made, 20, 999);
+	while (most-- > 0 && tokd_client_made(c, &r, &made, &text))
+		;
+	p = (struct pollfd){.fd = tokd_client_fd(c), .events = POLLIN};
+	assert_int_equal(poll(&p, 1, 20000), 1);
+	tokd_client_close(c);
+	server_end(&f);
+}
+
+TEST(taking_some_or_all_lets_the_model_go_on_without_another_call)
+{
+	taken_by(16);
+	taken_by(UINT32_MAX);
 }
 
 TEST(many_at_once)
@@ -360,17 +454,27 @@ TEST(every_end_of_a_request_has_words)
 		"127.0.0.1:9: LENGTH (3): the appliance is of a release that cannot decode: use a "
 		"newer one");
 	tokd_client_describe(c,
+		&(struct tokd_request){.status = TOKD_E_REFUSED,
+			.reason = TOKD_R_LENGTH,
+			.flags = TOKD_REQUEST_GENERATE},
+		text);
+	assert_string_equal(text,
+		"127.0.0.1:9: LENGTH (3): the appliance is of a release that cannot generate: use "
+		"a newer one");
+	tokd_client_describe(c,
 		&(struct tokd_request){
 			.status = TOKD_E_REFUSED, .reason = TOKD_R_VERSION, .error = 2},
 		text);
 	assert_string_equal(text,
 		"127.0.0.1:9: VERSION (1): the appliance speaks version 2 of the protocol, this "
 		"client 1: upgrade the client");
-	for (int status = TOKD_E_CANCELLED; status <= TOKD_PENDING; status++) {
-		for (uint32_t reason = 0; reason < 40; reason++) {
+	for (int status = TOKD_E_ANSWER; status <= TOKD_PENDING; status++) {
+		for (uint32_t reason = 0; reason < 3 * (TOKD_R_MAX + 1); reason++) {
+			static const uint32_t flags[] = {
+				0, TOKD_REQUEST_DECODE, TOKD_REQUEST_GENERATE};
 			struct tokd_request r = {.status = status,
-				.reason = reason / 2,
-				.flags = reason % 2 ? TOKD_REQUEST_DECODE : 0,
+				.reason = reason / 3,
+				.flags = flags[reason % 3],
 				.error = ECONNREFUSED,
 				.resends = 8,
 				.n_ids = UINT32_MAX,

@@ -7,6 +7,7 @@
 #include "world.h"
 
 #define GUARD 0xdeadbeefu
+#define AGAIN_MAX 32 /* replies to a POLL that asks for what was sent */
 
 struct world *
 world_make(const struct tokd_engine_config *change)
@@ -28,6 +29,8 @@ world_make(const struct tokd_engine_config *change)
 	w->e = tokd_engine_init(w->memory, &w->config);
 	w->server.window = TOKD_WIRE_WINDOW;
 	w->server.payload = w->config.payload;
+	w->server.make_window = 16384;
+	w->server.make_reply = TOKD_WIRE_PAYLOAD;
 	w->delay = MS / 50;
 	w->seed = 88172645463325252u;
 	w->now = 1;
@@ -40,6 +43,7 @@ server_free(struct server *s)
 	for (uint32_t i = 0; i < s->n; i++) {
 		free(s->stream[i].text);
 		free(s->stream[i].has);
+		free(s->stream[i].answer);
 	}
 }
 
@@ -60,23 +64,54 @@ world_dice(struct world *w, uint32_t n)
 static size_t
 each(const struct text *t)
 {
-	return t->r.flags & TOKD_REQUEST_DECODE ? 1 : sizeof(uint32_t);
+	return t->r.flags & (TOKD_REQUEST_DECODE | TOKD_REQUEST_GENERATE) ? 1 : sizeof(uint32_t);
 }
 
-void
-text_begin(struct world *w, struct text *t, uint32_t len, uint32_t flags, uint32_t max_ids)
+uint32_t
+item_id(uint32_t i)
 {
-	if (max_ids == 0)
-		max_ids = len;
+	return i * 2654435761u % 50257;
+}
+
+uint16_t
+item_text(uint32_t i, char *text)
+{
+	const uint16_t len = i % 50 == 49 ? ITEM_TEXT_MAX : i % 3 == 0 ? 0 : (uint16_t)(i % 40);
+
+	for (uint32_t j = 0; j < len; j++)
+		text[j] = (char)('a' + (i + j) % 26);
+	return len;
+}
+
+static void
+begin(struct world *w, struct text *t, uint32_t len, uint32_t flags, uint32_t max_ids,
+	uint32_t limit)
+{
 	t->bytes = malloc(len + 1);
 	t->room = malloc(((size_t)max_ids + 1) * 4);
 	assert_true(t->bytes != NULL && t->room != NULL);
 	for (uint32_t i = 0; i < len; i++)
 		t->bytes[i] = (uint8_t)world_dice(w, 256);
-	t->r = (struct tokd_request){
-		.text = t->bytes, .len = len, .ids = t->room, .max_ids = max_ids, .flags = flags};
+	t->r = (struct tokd_request){.text = t->bytes,
+		.len = len,
+		.ids = t->room,
+		.max_ids = max_ids,
+		.flags = flags,
+		.limit = limit};
 	memcpy(t->r.out + each(t) * max_ids, &(uint32_t){GUARD}, 4);
 	assert_int_equal(tokd_engine_submit(w->e, &t->r), TOKD_PENDING);
+}
+
+void
+text_begin(struct world *w, struct text *t, uint32_t len, uint32_t flags, uint32_t max_ids)
+{
+	begin(w, t, len, flags, max_ids > 0 ? max_ids : len, 0);
+}
+
+void
+prompt_begin(struct world *w, struct text *t, uint32_t len, uint32_t limit, uint32_t room)
+{
+	begin(w, t, len, TOKD_REQUEST_GENERATE, room > 0 ? room : TOKD_GENERATE_ROOM, limit);
 }
 
 void
@@ -136,9 +171,11 @@ reply(const struct server *s, const struct stream *st, const struct tokd_req *re
 		.credit = s->window,
 		.first = first,
 		.count = count};
-	const bool decodes = st != NULL && st->decodes;
+	const bool decodes = st != NULL && st->decodes, made = st != NULL && st->generates;
 	/* Of every second stream, whatever its requests say: little-endian. */
-	const size_t each = decodes ? 1 : req->stream_id % 2 ? sizeof(uint16_t) : sizeof(uint32_t);
+	const size_t each = decodes || made	 ? 1
+			    : req->stream_id % 2 ? sizeof(uint16_t)
+						 : sizeof(uint32_t);
 
 	if (reason != 0) {
 		rep.flags = TOKD_F_FAIL;
@@ -150,6 +187,10 @@ reply(const struct server *s, const struct stream *st, const struct tokd_req *re
 		for (uint32_t i = 0; i < 63; i++)
 			rep.sack |= (uint64_t)st->has[st->ack + 1 + i] << i;
 	}
+	if (made) {
+		rep.total = st->total;
+		memcpy(out + sizeof(rep), st->answer + first, count);
+	}
 	if (st != NULL && st->done) {
 		rep.flags |= TOKD_F_DONE;
 		rep.total = st->total;
@@ -159,16 +200,46 @@ reply(const struct server *s, const struct stream *st, const struct tokd_req *re
 			rep.flags |= TOKD_F_UNCOUNTED;
 			rep.total = rep.ids_crc = 0;
 		}
-		for (uint32_t i = 0; i < count; i++) {
+		for (uint32_t i = 0; i < count && !made; i++) {
 			uint32_t id = st->text[(decodes ? 4 : 1) * (first + i)];
 
 			memcpy(out + sizeof(rep) + each * i, &id, each);
 		}
 	}
 	if (count > 0 && each < sizeof(uint32_t))
-		rep.flags |= each == 1 ? TOKD_F_DECODE : TOKD_F_SHORT;
+		rep.flags |= made ? TOKD_F_GENERATE : each == 1 ? TOKD_F_DECODE : TOKD_F_SHORT;
 	memcpy(out, &rep, sizeof(rep));
 	return (uint32_t)(sizeof(rep) + each * count);
+}
+
+/* The next item of the answer, or the last. */
+static void
+make(struct stream *st)
+{
+	uint8_t *to = st->answer + st->total;
+	struct tokd_made made = {.id = TOKD_MADE_END};
+
+	assert_true(st->total + sizeof(made) + ITEM_TEXT_MAX <= ANSWER_MAX);
+	if (st->ends == 0 && st->made == st->prompt.limit)
+		st->ends = TOKD_MADE_LENGTH;
+	if (st->ends != TOKD_MADE_CANCELLED)
+		made.text = item_text(st->made, (char *)to + sizeof(made));
+	if (st->ends == 0)
+		made.id = item_id(st->made++);
+	made.end = (uint16_t)st->ends;
+	memcpy(to, &made, sizeof(made));
+	st->total += (uint32_t)sizeof(made) + made.text;
+	if (st->ends == 0)
+		return;
+	st->done = true;
+	st->ids_crc = tokd_crc32c(0, st->answer, st->total);
+}
+
+static bool
+may_make(const struct server *s, const struct stream *st)
+{
+	return st->generates && !st->done && !s->make_pause &&
+	       st->total - st->acked < s->make_window;
 }
 
 /* Is the text whole, and what its CRC says? */
@@ -195,8 +266,19 @@ feed(struct server *s, struct stream *st, const struct tokd_req *req, const uint
 	}
 	while (st->has[st->ack])
 		st->ack++;
-	if (st->ack > st->last && !st->done) {
+	assert_int_equal(req->limit != 0, req->flags & TOKD_F_GENERATE && req->flags & TOKD_F_LAST);
+	if (req->flags & TOKD_F_LAST)
+		st->prompt = *req;
+	if (st->ack > st->last && !st->done && !st->generates) {
 		assert_int_equal(tokd_crc32c(0, st->text, st->end), st->text_crc);
+		if (req->flags & TOKD_F_GENERATE) {
+			assert_int_equal(req->flags & (TOKD_F_DECODE | TOKD_F_SHORT), 0);
+			assert_true(req->flags & TOKD_F_IDS);
+			st->generates = true;
+			st->answer = malloc(ANSWER_MAX);
+			assert_non_null(st->answer);
+			return;
+		}
 		st->done = true;
 		st->decodes = req->flags & TOKD_F_DECODE;
 		assert_false(st->decodes && (st->end % 4 != 0 || req->flags & TOKD_F_SHORT));
@@ -215,7 +297,7 @@ server_answer(struct server *s, const uint8_t *packet, uint32_t len, uint8_t (*o
 {
 	struct tokd_req req;
 	struct stream *st;
-	uint32_t n = 0, first = 0, end = 0;
+	uint32_t n = 0, first = 0, end = 0, most;
 	bool was_done;
 
 	assert_true(len >= sizeof(req));
@@ -242,18 +324,45 @@ server_answer(struct server *s, const uint8_t *packet, uint32_t len, uint8_t (*o
 	was_done = st->done;
 	if (req.type == TOKD_DATA && s->window > 0)
 		feed(s, st, &req, packet + sizeof(req));
-	if (st->done && !was_done) {
+	if (req.ids_ack > st->acked)
+		st->acked = req.ids_ack;
+	s->cancels += !!(req.flags & TOKD_F_CANCEL);
+	st->failed = st->failed || (req.flags & TOKD_F_CANCEL && !st->generates);
+	if (st->failed) {
+		out_len[0] = reply(s, NULL, &req, out[0], 0, 0, TOKD_R_TIMEOUT);
+		return 1;
+	}
+	if (st->generates) {
+		first = end = st->total;
+		if (req.type == TOKD_POLL && req.ids_end > req.ids_ack) {
+			first = req.ids_ack;
+			end = req.ids_end < st->total ? req.ids_end : st->total;
+			if (end > first + AGAIN_MAX * s->make_reply)
+				end = first + AGAIN_MAX * s->make_reply;
+		}
+		if (req.flags & TOKD_F_CANCEL && !st->done) {
+			st->ends = TOKD_MADE_CANCELLED;
+			make(st);
+		}
+		if (s->make_ns == 0 && first == end) {
+			while (may_make(s, st))
+				make(st);
+			end = st->total;
+		}
+		s->last_acks += st->done && st->acked == st->total;
+	} else if (st->done && !was_done) {
 		end = st->total;
 	} else if (st->done && req.type == TOKD_POLL) {
 		first = req.ids_ack;
 		end = req.ids_end < st->total ? req.ids_end : st->total;
 		s->last_acks += req.ids_end == 0 && first == st->total;
 	}
+	most = st->generates ? s->make_reply : IDS_A_REPLY;
 	do {
 		uint32_t count = first < end ? end - first : 0;
 
-		if (count > IDS_A_REPLY)
-			count = IDS_A_REPLY;
+		if (count > most)
+			count = most;
 		out_len[n] = reply(s, st, &req, out[n], first, count, 0);
 		n++;
 		first += count;
@@ -287,23 +396,58 @@ carry(struct world *w, const void *head, uint32_t head_len, const void *rest, ui
 }
 
 static void
+carry_reply(struct world *w, const uint8_t *reply, uint32_t len)
+{
+	struct datagram d = {.len = len};
+
+	memcpy(d.data, reply, len);
+	if (w->spoil != NULL)
+		w->spoil(w, &d);
+	carry(w, d.data, d.len, NULL, 0, false);
+}
+
+static void
 serve(struct world *w, const struct datagram *d)
 {
 	static uint8_t out[1024][DATAGRAM];
 	static uint32_t out_len[1024];
 	uint32_t n = server_answer(&w->server, d->data, d->len, out, out_len, 1024);
 
-	for (uint32_t i = 0; i < n; i++) {
-		if (w->spoil != NULL) {
-			struct datagram bad = {.len = out_len[i]};
+	for (uint32_t i = 0; i < n; i++)
+		carry_reply(w, out[i], out_len[i]);
+}
 
-			memcpy(bad.data, out[i], out_len[i]);
-			w->spoil(w, &bad);
-			carry(w, bad.data, bad.len, NULL, 0, false);
-		} else {
-			carry(w, out[i], out_len[i], NULL, 0, false);
+/* One id for each prompt. */
+static void
+make_all(struct world *w)
+{
+	struct server *s = &w->server;
+	uint8_t out[DATAGRAM];
+
+	s->make_at = w->now + s->make_ns;
+	for (uint32_t i = 0; i < s->n; i++) {
+		struct stream *st = &s->stream[i];
+		uint32_t first = st->total;
+
+		if (!may_make(s, st))
+			continue;
+		make(st);
+		for (uint32_t end; first < st->total; first = end) {
+			end = first + s->make_reply < st->total ? first + s->make_reply : st->total;
+			carry_reply(w, out, reply(s, st, &st->prompt, out, first, end - first, 0));
 		}
 	}
+}
+
+/* Has the model something to do? */
+static bool
+is_making(const struct server *s)
+{
+	for (uint32_t i = 0; s->make_ns > 0 && i < s->n; i++) {
+		if (may_make(s, &s->stream[i]))
+			return true;
+	}
+	return false;
 }
 
 static void
@@ -336,6 +480,11 @@ world_step(struct world *w)
 			next = w->wire[i].due;
 			first = i;
 		}
+	}
+	if (is_making(&w->server) && w->server.make_at < next) {
+		w->now = w->server.make_at > w->now ? w->server.make_at : w->now;
+		make_all(w);
+		return true;
 	}
 	if (next == UINT64_MAX)
 		return false;

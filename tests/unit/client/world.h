@@ -2,6 +2,7 @@
 /*
  * An engine, a wire and a server in one thread, on a clock of their own. The server's ids are the
  * bytes of the text, so that a test knows what is right; its text of ids is the low byte of each.
+ * Its answer to a prompt is item_id() and item_text().
  */
 #pragma once
 
@@ -24,6 +25,12 @@ struct stream {
 	uint8_t *has;  /* of each packet */
 	uint32_t ack, last, end, text_crc, total, ids_crc;
 	bool done, decodes;
+	bool failed; /* a CANCEL came before the text was complete */
+	/* Of a prompt. `total` counts bytes of the answer that were sent, `made` ids. */
+	bool generates;
+	struct tokd_req prompt;	    /* its last packet */
+	uint8_t *answer;	    /* of ANSWER_MAX bytes */
+	uint32_t made, acked, ends; /* ends: why; 0: not yet */
 };
 
 struct server {
@@ -38,6 +45,11 @@ struct server {
 	bool spoil_crc;
 	bool uncounted; /* the GPU makes the ids */
 	uint32_t polls, last_acks;
+	uint64_t make_ns, make_at; /* time between ids, and of the next; 0: all at once */
+	uint32_t make_window;	   /* bytes that need not be acknowledged yet */
+	uint32_t make_reply;	   /* bytes of an answer in a reply */
+	bool make_pause;
+	uint32_t cancels;    /* POLLs */
 	uint32_t drops_held; /* so often, when a missing packet comes, it drops those behind */
 };
 
@@ -63,6 +75,7 @@ struct world {
 };
 
 #define TEXT_MAX (200u * TOKD_WIRE_PAYLOAD)
+#define ANSWER_MAX (4u << 20)
 
 /* A request with a text of its own and a guard behind its room for ids. */
 struct text {
@@ -77,6 +90,12 @@ uint32_t world_dice(struct world *w, uint32_t n);
 
 /* Take on a text of `len` bytes, which may be ids; room for `max_ids`, the length if 0. */
 void text_begin(struct world *w, struct text *t, uint32_t len, uint32_t flags, uint32_t max_ids);
+/* The same for a prompt: `limit` ids, `room` bytes for the answer, TOKD_GENERATE_ROOM if 0. */
+void prompt_begin(struct world *w, struct text *t, uint32_t len, uint32_t limit, uint32_t room);
+/* The i-th id that the server makes, and its text: how many bytes. */
+uint32_t item_id(uint32_t i);
+uint16_t item_text(uint32_t i, char *text);
+#define ITEM_TEXT_MAX 3000
 /* Its ids are right and its guard is untouched; frees it. */
 void text_right(struct text *t);
 void text_free(struct text *t);

@@ -81,6 +81,7 @@ fill_config(struct tokg_device_config *c, const struct tokg_options *o, const st
 		.workers = o->workers,
 		.heads = o->heads,
 		.host_ring = o->host_ring,
+		.graphs = o->graphs,
 		.index = o->index,
 		.first_cpu = o->first_cpu,
 	};

@@ -66,6 +66,9 @@ static const struct opt_def defs[] = {
 		.section = "Consumer"},
 	{"first-cpu", "CPU", OPT_COUNT, FIELD(first_cpu), -1, 4095, "-1",
 		"cpu: pin the threads to CPUs from this one on; -1: do not pin"},
+	{"launch", "persistent|graph", OPT_CHOICE, FIELD(launch_text), 0, 0, "persistent",
+		"cuda: workers that stay on the GPU, or graphs that a scheduler on the GPU "
+		"launches when there is work; --workers is then the blocks of such a graph"},
 	{"heads", NULL, OPT_FLAG, FIELD(heads), 0, 0, "no",
 		"scan one slot per producer instead of all"},
 	{"stuck", "MS", OPT_MS, FIELD(stuck_ms), 100, 600000, "5000",
@@ -190,6 +193,9 @@ resolve_device(struct tokg_options *o)
 	o->host_ring = o->ring_text != NULL ? strcmp(o->ring_text, "host") == 0 : !o->cuda;
 	if (!o->host_ring && !o->cuda)
 		return opt_usage(&program, "--ring gpu: needs --device cuda:N");
+	o->graphs = strcmp(o->launch_text, "graph") == 0;
+	if (o->graphs && !o->cuda)
+		return opt_usage(&program, "--launch graph: needs --device cuda:N");
 	return -1;
 }
 

@@ -22,7 +22,7 @@ struct tokg_listen {
 };
 
 struct tokg_options {
-	const char *device_text, *ring_text;
+	const char *device_text, *ring_text, *launch_text;
 	struct opt_texts listen_texts;
 	uint32_t socket_mode;
 	const char *subscribers_socket;
@@ -40,7 +40,7 @@ struct tokg_options {
 	int32_t rdma_port, rdma_gid;
 	uint32_t stuck_ms, drain_ms;
 	/* derived */
-	bool cuda, host_ring;
+	bool cuda, host_ring, graphs;
 	int index;	      /* cuda:N */
 	uint32_t kind, dtype; /* 0: the table's */
 	struct tokg_listen listen[TOKG_LISTEN_MAX];

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "block/wrong.h"
-#include "work.cuh"
+#include "schedule.cuh"
 
 extern "C" {
 #include "ring/geometry.h"
@@ -155,7 +155,8 @@ tokg_tables_plan(const struct tokg_tables *t, uint64_t row_bytes, struct tokg_em
  * before each incarnation.
  */
 struct tokg_scratch {
-	uint64_t slots, found, parts, copies;
+	uint64_t slots, schedule, records; /* the last two: empty without graphs */
+	uint64_t found, parts, copies;
 	uint64_t text_ids, text_scratch; /* text: empty without a vocabulary */
 	uint64_t lanes, log_head, asked, end;
 };
@@ -169,24 +170,30 @@ tokg_slot_text_scratch(const struct tokg_geometry *g)
 	return tokg_align(tokg_text_scratch(most), TOKG_LINE);
 }
 
-/* `blocks` that encode text, each with its own scratch; 0: no TEXT slots. */
+/* `blocks` that encode text, each with its own scratch; 0: no TEXT slots. Graphs: for each slot. */
 static inline struct tokg_scratch
-tokg_scratch_plan(const struct tokg_geometry *g, uint32_t blocks)
+tokg_scratch_plan(const struct tokg_geometry *g, uint32_t blocks, bool graphs)
 {
 	const uint64_t slots = (uint64_t)g->producers * g->slots;
+	const uint64_t texts = graphs && blocks > 0 ? slots : blocks;
+	const uint64_t parts = slots * (g->slot_bytes / TOKD_RING_ALIGN);
 	struct tokg_scratch s;
 
 	s.slots = tokg_align(sizeof(struct tokg_work), TOKG_PAGE);
-	s.found = tokg_align(s.slots + slots * sizeof(struct tokg_state), TOKG_PAGE);
+	s.schedule = tokg_align(s.slots + slots * sizeof(struct tokg_state), TOKG_PAGE);
+	s.records = s.schedule;
+	if (graphs)
+		s.records += tokg_align(sizeof(struct tokg_schedule), TOKG_PAGE);
+	s.found = s.records;
+	if (graphs)
+		s.found += tokg_align(parts * sizeof(struct tokg_state), TOKG_PAGE);
 	s.parts = tokg_align(s.found + slots * sizeof(struct tokg_found), TOKG_PAGE);
-	s.copies = tokg_align(
-		s.parts + slots * (g->slot_bytes / TOKD_RING_ALIGN) * sizeof(struct tokg_part),
-		TOKG_PAGE);
+	s.copies = tokg_align(s.parts + parts * sizeof(struct tokg_part), TOKG_PAGE);
 	s.text_ids = tokg_align(s.copies + slots * g->slot_bytes, TOKG_PAGE);
 	s.text_scratch = s.text_ids;
 	if (blocks > 0)
 		s.text_scratch += slots * tokg_text_ids_bytes(g);
-	s.lanes = tokg_align(s.text_scratch + blocks * tokg_slot_text_scratch(g), TOKG_PAGE);
+	s.lanes = tokg_align(s.text_scratch + texts * tokg_slot_text_scratch(g), TOKG_PAGE);
 	s.log_head = s.lanes + (uint64_t)g->producers * g->lanes * sizeof(struct tokg_lane);
 	s.asked = s.log_head + 8ull * g->producers;
 	s.end = tokg_align(s.asked + 4 * slots, TOKG_PAGE);
@@ -198,6 +205,7 @@ tokg_scratch_set(struct tokg_consumer *k, const struct tokg_scratch *s, uint8_t 
 {
 	k->work = (struct tokg_work *)at;
 	k->slots = (struct tokg_state *)(at + s->slots);
+	k->records = (struct tokg_state *)(at + s->records);
 	k->found = (struct tokg_found *)(at + s->found);
 	k->parts = (struct tokg_part *)(at + s->parts);
 	k->copies = at + s->copies;

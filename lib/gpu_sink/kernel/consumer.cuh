@@ -26,7 +26,9 @@ struct tokg_scan {
 	uint64_t owner, alive, looked; /* its word, when it changed, when it was looked at */
 	uint64_t busy;		       /* tokg_busy */
 	uint32_t n_taken, n_right, stop;
-	uint32_t begin; /* of a look at all slots: the first one of a producer */
+	uint32_t stop_next; /* as the look has read it */
+	uint32_t begin;	    /* of a look at all slots: the first one of a producer */
+	uint32_t drained;   /* slots since DRAIN */
 	bool leave;
 	uint64_t n_found; /* ready slots that were taken */
 	bool has_found;
@@ -383,15 +385,10 @@ tokg_scan_timed(struct tokg_scan_times *t, uint64_t ticks, tokg_scan *s)
 	tokg_st(&t->n, n + 1);
 }
 
-/*
- * The scanning block: runs until a stop, or until its owner is gone. DRAIN ends after a full scan
- * that found nothing, or after as many slots as the ring has, as producers may go on.
- */
+/* All threads, before the first look. */
 TOKG_DEV void
-tokg_scanner(const tokg_consumer *c, tokg_block *b, tokg_scan *s)
+tokg_scan_begin(const tokg_consumer *c, tokg_block *b, tokg_scan *s)
 {
-	uint32_t drained = 0;
-
 	b->shared = &s->hand.reduce;
 	for (uint32_t p = b->tid; p < c->g.producers; p += b->n) {
 		s->head[p] = s->passes[p] = 0;
@@ -405,53 +402,84 @@ tokg_scanner(const tokg_consumer *c, tokg_block *b, tokg_scan *s)
 			tokg_st(&c->scan_times->n, 0);
 		s->owner = tokg_ld(c->owner);
 		s->alive = s->looked = s->busy = tokg_now();
-		s->n_taken = s->begin = 0;
+		s->n_taken = s->begin = s->drained = 0;
 		s->n_found = 0;
 		s->stop = TOKG_RUN;
 		s->leave = s->hand.leave = false;
 	}
 	tokg_lanes_repair(c, b);
 	tokg_sync(b);
-	for (;;) {
-		const bool drain = s->stop == TOKG_STOP_DRAIN;
-		const uint64_t began = c->scan_times != NULL ? tokg_ticks() : 0;
-		/* In flight with the tickets; looked at when what they show is processed. */
-		const uint32_t stop = b->tid == 0 ? tokg_ld32(&tokg_ctl_of(c)->stop) : 0;
-		uint32_t n, found;
+}
 
-		if (!c->heads || drain || s->scans % TOKG_FULL_SCAN_EVERY == 0)
-			tokg_scan_all(c, b, s);
-		else
-			tokg_scan_heads(c, b, s);
-		tokg_sync(b);
-		n = s->n_taken < TOKG_TAKEN ? s->n_taken : TOKG_TAKEN;
-		if (c->scan_times != NULL && b->tid == 0 && n == 0)
+/*
+ * All threads: a look. Claims what is pending, s->n_right slots, in s->taken. Returns for how many
+ * there was room, also those that others have claimed. A barrier must follow.
+ */
+TOKG_DEV uint32_t
+tokg_scan_once(const tokg_consumer *c, tokg_block *b, tokg_scan *s)
+{
+	const uint64_t began = c->scan_times != NULL ? tokg_ticks() : 0;
+	/* In flight with the tickets; looked at when what they show is processed. */
+	const uint32_t stop = b->tid == 0 ? tokg_ld32(&tokg_ctl_of(c)->stop) : 0;
+	uint32_t n;
+
+	if (!c->heads || s->stop == TOKG_STOP_DRAIN || s->scans % TOKG_FULL_SCAN_EVERY == 0)
+		tokg_scan_all(c, b, s);
+	else
+		tokg_scan_heads(c, b, s);
+	tokg_sync(b);
+	n = s->n_taken < TOKG_TAKEN ? s->n_taken : TOKG_TAKEN;
+	if (b->tid == 0) {
+		if (c->scan_times != NULL && n == 0)
 			tokg_scan_timed(c->scan_times, tokg_ticks() - began, s);
-		if (b->tid == 0)
-			s->n_right = tokg_taken_list(c, s);
-		found = tokg_found_hand_out(c, b, s); /* a barrier is in it */
-		tokg_taken_process(c, b, s);
-		drained += drain ? n : 0;
-		tokg_sync(b);
-		if (b->tid == 0) {
-			s->n_taken = 0;
-			if (n == TOKG_TAKEN)
-				s->begin = (s->begin + c->g.slots) % (c->g.producers * c->g.slots);
-			s->stop = stop;
-			if (s->stop == TOKG_STOP_NOW || tokg_owner_gone(c, s))
-				s->leave = true;
-			if (drain && (n == 0 || drained >= c->g.producers * c->g.slots))
-				s->leave = true;
-			if (tokg_busy(c, &s->busy))
-				s->leave = true;
-			if (s->scans++ % TOKG_HEARTBEAT_EVERY == 0)
-				tokg_st(&tokg_ctl_of(c)->heartbeat, s->scans);
-			tokg_idle(b, n + found > 0);
-		}
-		tokg_sync(b);
-		if (s->leave)
-			break;
+		s->stop_next = stop;
+		s->n_right = tokg_taken_list(c, s);
 	}
+	return n;
+}
+
+/*
+ * All threads, when what a look has claimed is on its way. `n`: what tokg_scan_once returned. DRAIN
+ * ends after a full scan that found nothing, or after as many slots as the ring has, as producers
+ * may go on. `worked`: there was something to do.
+ */
+TOKG_DEV void
+tokg_scan_end(const tokg_consumer *c, tokg_block *b, tokg_scan *s, uint32_t n, bool worked)
+{
+	tokg_sync(b);
+	if (b->tid == 0) {
+		const bool drain = s->stop == TOKG_STOP_DRAIN;
+
+		s->drained += drain ? n : 0;
+		s->n_taken = 0;
+		if (n == TOKG_TAKEN)
+			s->begin = (s->begin + c->g.slots) % (c->g.producers * c->g.slots);
+		s->stop = s->stop_next;
+		if (s->stop == TOKG_STOP_NOW || tokg_owner_gone(c, s))
+			s->leave = true;
+		if (drain && (n == 0 || s->drained >= c->g.producers * c->g.slots))
+			s->leave = true;
+		if (tokg_busy(c, &s->busy))
+			s->leave = true;
+		if (s->scans++ % TOKG_HEARTBEAT_EVERY == 0)
+			tokg_st(&tokg_ctl_of(c)->heartbeat, s->scans);
+		tokg_idle(b, worked);
+	}
+	tokg_sync(b);
+}
+
+/* The scanning block: runs until a stop, or until its owner is gone. */
+TOKG_DEV void
+tokg_scanner(const tokg_consumer *c, tokg_block *b, tokg_scan *s)
+{
+	tokg_scan_begin(c, b, s);
+	do {
+		const uint32_t n = tokg_scan_once(c, b, s);
+		const uint32_t found = tokg_found_hand_out(c, b, s); /* a barrier is in it */
+
+		tokg_taken_process(c, b, s);
+		tokg_scan_end(c, b, s, n, n + found > 0);
+	} while (!s->leave);
 	tokg_sync(b); /* all have read `leave`, which is written again */
 	/* Slots that workers have may still come back. */
 	do {

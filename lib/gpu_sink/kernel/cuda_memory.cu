@@ -63,12 +63,13 @@ bool
 scratch_get(struct tokg_cuda *c, struct tokg_error *err)
 {
 	const uint32_t blocks = c->consumer.text_view != NULL ? 1 + c->workers : 0;
-	const struct tokg_scratch s = tokg_scratch_plan(&c->d.geometry, blocks);
+	const struct tokg_scratch s = tokg_scratch_plan(&c->d.geometry, blocks, c->as_graphs);
 
 	if (!gpu_memory(c, &c->scratch, s.end, "the work queue", err) ||
 		!gpu_memory(c, &c->reserved, sizeof(uint64_t), "a counter", err))
 		return false;
 	tokg_scratch_set(&c->consumer, &s, (uint8_t *)c->scratch);
+	c->schedule = (struct tokg_schedule *)((uint8_t *)c->scratch + s.schedule);
 	c->consumer.outbox_reserved = (uint64_t *)c->reserved;
 	c->scratch_zero = s.found;
 	return true;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A device: the memory of the GPU ring, tables, outputs, and the consumer. Two kinds: `cpu` (huge
- * pages, the kernel's source as threads) and `cuda` (GPU memory, the persistent kernel). The agent
- * (tokd-gpu) owns one and uses only this interface, in C, so that it needs no nvcc.
+ * pages, the kernel's source as threads) and `cuda` (GPU memory, the persistent kernel or graphs).
+ * The agent (tokd-gpu) owns one and uses only this interface, in C, so that it needs no nvcc.
  */
 #pragma once
 
@@ -112,6 +112,7 @@ struct tokg_device_config {
 	bool heads;	      /* poll one slot per producer instead of all */
 	bool host_ring;	      /* cuda: ring in host memory, read by the GPU */
 	bool time_scans;      /* fill in scan_times */
+	bool graphs;	      /* cuda: graphs that the GPU launches, not workers that stay */
 	int index;	      /* cuda:N */
 	int first_cpu;	      /* cpu: pin the threads from this CPU on, -1: not at all */
 };
@@ -173,6 +174,8 @@ struct tokg_device {
 	uint8_t uuid[16]; /* cuda: of the GPU; does not depend on its number */
 	struct tokg_outbox *outbox;
 	struct tokg_scan_times *scan_times; /* NULL: not measured */
+	/* With graphs, valid when the consumer has ended: launches in its incarnation. */
+	uint64_t launches, executions;
 };
 
 /* Returns NULL with `err` on failure. The consumer is not started yet. */

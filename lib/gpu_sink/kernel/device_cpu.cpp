@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "common.h"
-#include "engine.cuh"
 #include "host_memory.h"
 #include "ring/numa_place.h"
 
@@ -35,6 +34,7 @@ struct cpu_device {
 	struct tokg_memory region, outputs, outbox, tables, scratch, times;
 	uint64_t scratch_zero; /* bytes of scratch that are zeroed before each incarnation */
 	struct tokg_scan *scan;
+	struct tokg_schedule *schedule; /* NULL: no graphs */
 	thread threads[THREADS_MAX];
 	uint32_t n_threads, running; /* of the current incarnation */
 	uint32_t ended;		     /* threads that have ended; they increase it */
@@ -62,10 +62,10 @@ tables_copy(cpu_device *c, const struct tokg_tables *t, int node, struct tokg_er
 }
 
 bool
-scratch_get(cpu_device *c, int node, struct tokg_error *err)
+scratch_get(cpu_device *c, bool graphs, int node, struct tokg_error *err)
 {
 	const uint32_t blocks = c->consumer.text_view != NULL ? 1 + c->workers : 0;
-	const struct tokg_scratch s = tokg_scratch_plan(&c->d.geometry, blocks);
+	const struct tokg_scratch s = tokg_scratch_plan(&c->d.geometry, blocks, graphs);
 	uint8_t *at;
 
 	if (!tokg_memory_get(&c->scratch, s.end + sizeof(*c->scan), NULL, 0, node, err))
@@ -73,12 +73,13 @@ scratch_get(cpu_device *c, int node, struct tokg_error *err)
 	at = (uint8_t *)c->scratch.at;
 	tokg_scratch_set(&c->consumer, &s, at);
 	c->scan = (struct tokg_scan *)(at + s.end);
+	c->schedule = graphs ? (struct tokg_schedule *)(at + s.schedule) : NULL;
 	c->scratch_zero = s.found;
 	return true;
 }
 
 /* By each thread of a block. */
-void
+inline void
 block_run(cpu_device *c, tokg_block *b, tokg_hand *hand)
 {
 	b->encodes = true;
@@ -91,7 +92,7 @@ block_run(cpu_device *c, tokg_block *b, tokg_hand *hand)
 		tokg_worker(&c->consumer, b, hand);
 }
 
-#ifdef TOKG_FIBERS
+#ifdef TOKG_OWN_THREADS
 void thread_run(const thread *t); /* of a test, which includes this file */
 #else
 void
@@ -254,6 +255,10 @@ config_right(const struct tokg_device_config *g, struct tokg_error *err)
 
 	if (!tokg_config_proved(g, err))
 		return false;
+#ifndef TOKG_OWN_THREADS
+	if (g->graphs)
+		return tokg_wrong(err, "device cpu: it has no graphs to launch") == 0;
+#endif
 	if (g->workers >= THREADS_MAX - 1)
 		return tokg_wrong(err, "device: %u workers, at most %d", g->workers,
 			       THREADS_MAX - 2) == 0;
@@ -277,7 +282,7 @@ memory_all(cpu_device *c, const struct tokg_device_config *g, struct tokg_error 
 			"tokd-gpu-outputs", F_SEAL_FUTURE_WRITE, node, err) ||
 		!tokg_memory_get(&c->outbox, sizeof(*d->outbox) + entries * sizeof(tokg_out_entry),
 			NULL, 0, node, err) ||
-		!tables_copy(c, &g->tables, node, err) || !scratch_get(c, node, err) ||
+		!tables_copy(c, &g->tables, node, err) || !scratch_get(c, g->graphs, node, err) ||
 		(g->time_scans &&
 			!tokg_memory_get(&c->times, sizeof(*d->scan_times), NULL, 0, node, err)))
 		return false;
@@ -297,7 +302,7 @@ tokg_device_cpu(const struct tokg_device_config *asked, struct tokg_error *err)
 	cpu_device *c;
 	struct tokg_ctl *ctl;
 
-	if (own.workers == TOKG_WORKERS_DEFAULT)
+	if (own.workers == TOKG_WORKERS_DEFAULT || (own.graphs && own.workers == 0))
 		own.workers = 1;
 	if (!config_right(g, err))
 		return NULL;
@@ -344,6 +349,7 @@ tokg_device_cpu(const struct tokg_device_config *asked, struct tokg_error *err)
 	c->consumer.workers = g->workers;
 	c->consumer.rows = g->rows_of_job > 0 ? g->rows_of_job : ROWS_OF_JOB;
 	c->consumer.heads = g->heads;
+	c->consumer.text_by_slot = g->graphs;
 	c->consumer.stop_id = g->stop_id;
 	ctl = (struct tokg_ctl *)c->region.at;
 	*ctl = tokg_ctl_make(g);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The device on a GPU: the ring in GPU memory, the consumer as a persistent kernel. Set-up only;
- * consumer.cuh has the hot path. Linked with the static runtime, which loads the driver on first
- * use: the program also starts without a driver, and reports that here.
+ * The device on a GPU: the ring in GPU memory, the consumer as a persistent kernel, or as graphs
+ * (graphs_cuda.cu). Set-up only; consumer.cuh has the hot path. Linked with the static runtime,
+ * which loads the driver on first use: the program also starts without a driver, and reports that
+ * here.
  *
  * nvcc -std=c++17 -O3 -arch=sm_90 -I../../../include -I.. -I../../tokenizer -c device_cuda.cu
  */
@@ -47,15 +48,8 @@ __launch_bounds__(TOKG_BLOCK, TEXT ? 1 : BLOCKS_EACH)
 {
 	__shared__ alignas(16) uint8_t bytes[sizeof(block_shared)];
 	block_shared *const shared = (block_shared *)bytes;
-	tokg_block b = {};
+	tokg_block b = tokg_block_here(TEXT);
 
-	b.tid = threadIdx.x;
-	b.n = TOKG_BLOCK;
-	b.lane = b.tid % 32;
-	b.lanes = 32;
-	b.team = b.tid / 32;
-	b.teams = TOKG_BLOCK / 32;
-	b.encodes = TEXT;
 	if (blockIdx.x == 0)
 		tokg_scanner(&c, &b, &shared->scan);
 	else if (blockIdx.x > c.workers)
@@ -82,7 +76,11 @@ sharing_tell(struct tokg_cuda *c, bool shared, int processors)
 	char *const to = c->d.sharing;
 	const size_t room = sizeof(c->d.sharing);
 
-	if (shared)
+	if (shared && c->as_graphs)
+		snprintf(to, room,
+			"MPS runs kernels of other processes beside the scheduler's block and the "
+			"graphs that it launches");
+	else if (shared)
 		snprintf(to, room,
 			"MPS runs kernels of other processes beside the %u blocks on %d "
 			"multiprocessors",
@@ -194,7 +192,7 @@ cuda_stop(struct tokg_device *d, enum tokg_stop how, uint32_t timeout_ms, struct
 		    c, e, "the kernel failed, and with it all GPU memory of this process", err))
 		return -1;
 	c->running = false;
-	return 0;
+	return !c->as_graphs || tokg_graphs_ended(c, err) ? 0 : -1;
 }
 
 /* Writes the whole word; the agent's `epoch` in it is kept. */
@@ -242,10 +240,11 @@ cuda_start(struct tokg_device *d, uint32_t incarnation, struct tokg_error *err)
 	d->incarnation = c->consumer.incarnation = incarnation;
 	if (!incarnation_write(c, incarnation) || stop_write(c, TOKG_RUN) < 0)
 		return unwritable(c, "the region", err);
-	if (!tokg_cuda_good(c,
-		    cudaLaunchCooperativeKernel(
-			    kernel_of(c), blocks, TOKG_BLOCK, arguments, 0, c->kernel),
-		    "starting the kernel", err))
+	if (c->as_graphs ? !tokg_graphs_start(c, err)
+			 : !tokg_cuda_good(c,
+				   cudaLaunchCooperativeKernel(kernel_of(c), blocks, TOKG_BLOCK,
+					   arguments, 0, c->kernel),
+				   "starting the kernel", err))
 		return -1;
 	c->running = true;
 	return 0;
@@ -260,6 +259,7 @@ cuda_close(struct tokg_device *d)
 
 	if (cuda_stop(d, TOKG_STOP_NOW, 10000, &ignored) < 0)
 		return false;
+	tokg_graphs_free(c);
 	tokg_cuda_memory_free(c);
 	if (c->kernel != NULL)
 		cudaStreamDestroy(c->kernel);
@@ -375,6 +375,7 @@ tokg_device_cuda(const struct tokg_device_config *g, struct tokg_error *err)
 	c->host_ring = tokg_memory_none();
 	c->index = g->index;
 	c->consumer.g = g->geometry;
+	c->as_graphs = c->consumer.text_by_slot = g->graphs;
 	if (!gpu_choose(c, err) || !tokg_cuda_text_view_get(c, g->text_vocab, err) ||
 		!workers_count(c, g->workers, err) || !tokg_cuda_memory_get(c, g, err) ||
 		!tokg_cuda_good(c, cudaStreamSynchronize(cudaStreamLegacy), "setting it up", err)) {

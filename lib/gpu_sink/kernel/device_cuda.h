@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Shared by the sources of the device cuda: device_cuda.cu runs the kernel, cuda_memory.cu
- * allocates and accesses memory.
+ * Shared by the sources of the device cuda: device_cuda.cu runs the persistent kernel,
+ * graphs_cuda.cu the graphs, cuda_memory.cu allocates and accesses memory.
  */
 #pragma once
 
@@ -19,6 +19,9 @@ struct tokg_cuda {
 	int index;
 	uint32_t workers;
 	bool running;
+	bool as_graphs;
+	struct tokg_schedule *schedule; /* in GPU memory; with graphs */
+	struct tokg_graphs *graphs;	/* NULL: none were made yet */
 	cudaStream_t kernel, io;
 	tokg_cuda_write_fn write_value;
 	CUresult write_error;	      /* of the last failed write_value */
@@ -58,6 +61,33 @@ tokg_cuda_function(const char *name)
 		return NULL;
 	return f;
 }
+
+#ifdef __CUDACC__
+/* This thread's place in its block. */
+static __device__ __forceinline__ tokg_block
+tokg_block_here(bool encodes)
+{
+	tokg_block b = {};
+
+	b.tid = threadIdx.x;
+	b.n = TOKG_BLOCK;
+	b.lane = b.tid % 32;
+	b.lanes = 32;
+	b.team = b.tid / 32;
+	b.teams = TOKG_BLOCK / 32;
+	b.encodes = encodes;
+	return b;
+}
+#endif
+
+/*
+ * Makes the graphs of c->consumer, which are of one incarnation, and launches the scheduler. False
+ * with `err`.
+ */
+bool tokg_graphs_start(struct tokg_cuda *c, struct tokg_error *err);
+/* When all have ended: counts launches in the device. False with `err`: a launch has failed. */
+bool tokg_graphs_ended(struct tokg_cuda *c, struct tokg_error *err);
+void tokg_graphs_free(struct tokg_cuda *c);
 
 /* Copies the vocabulary of TEXT slots, which may be NULL, to the GPU. False with `err`. */
 bool tokg_cuda_text_view_get(

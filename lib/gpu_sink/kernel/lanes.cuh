@@ -71,9 +71,12 @@ tokg_lane_end(const tokg_consumer *c, const tokg_look *l, enum tokg_end how)
 	tokg_st_fenced(tokg_ended_in(c, c->back, l->producer, l->number), word);
 }
 
-/* False: the lane has no text, or it has just ended. */
-TOKG_DEV bool
-tokg_lane_look(const tokg_consumer *c, uint32_t producer, uint32_t number, tokg_look *l)
+enum tokg_lane_state { TOKG_LANE_FREE, TOKG_LANE_OPEN, TOKG_LANE_MUST_END };
+
+/* Reads a lane, and writes nothing. MUST_END: *how says why. */
+TOKG_DEV enum tokg_lane_state
+tokg_lane_read(const tokg_consumer *c, uint32_t producer, uint32_t number, tokg_look *l,
+	enum tokg_end *how)
 {
 	tokg_lane *const lane = &c->lanes[(uint64_t)producer * c->g.lanes + number];
 	const uint64_t begun = tokg_own_ld_acquire(&lane->begun);
@@ -81,21 +84,44 @@ tokg_lane_look(const tokg_consumer *c, uint32_t producer, uint32_t number, tokg_
 	uint64_t ask;
 
 	if (turn == TOKG_LANE_TURN(tokg_own_ld(tokg_ended_in(c, c->back, producer, number))))
-		return false;
+		return TOKG_LANE_FREE;
 	*l = {lane, producer, number, turn, (uint32_t)tokg_own_ld(&lane->made), 0, false};
 	ask = tokg_ld(tokg_word(c, tokg_ask_at(&c->g, producer, number)));
 	if (TOKG_LANE_TURN(ask) != turn)
 		ask = 0;
 	if (begun >> 16 != c->incarnation)
-		tokg_lane_end(c, l, TOKG_END_CUT);
+		*how = TOKG_END_CUT;
 	else if (tokg_get(&lane->epoch) != tokg_epoch_now(c, producer)) /* read after `begun` */
-		tokg_lane_end(c, l, TOKG_END_STALE);
+		*how = TOKG_END_STALE;
 	else if (ask & TOKG_ASK_CANCEL)
-		tokg_lane_end(c, l, TOKG_END_CANCELLED);
+		*how = TOKG_END_CANCELLED;
 	else {
 		l->may = TOKG_LANE_N(ask) > l->made ? TOKG_LANE_N(ask) - l->made : 0;
 		l->final = (ask & TOKG_ASK_FINAL) != 0;
-		return true;
+		return TOKG_LANE_OPEN;
 	}
-	return false;
+	return TOKG_LANE_MUST_END;
+}
+
+/* By another than the engine: has this one something to do here? */
+TOKG_DEV bool
+tokg_lane_waits(const tokg_consumer *c, uint32_t producer, uint32_t number)
+{
+	tokg_look l;
+	enum tokg_end how;
+	const enum tokg_lane_state state = tokg_lane_read(c, producer, number, &l, &how);
+
+	return state == TOKG_LANE_MUST_END || (state == TOKG_LANE_OPEN && (l.may > 0 || l.final));
+}
+
+/* False: the lane has no text, or it has just ended. */
+TOKG_DEV bool
+tokg_lane_look(const tokg_consumer *c, uint32_t producer, uint32_t number, tokg_look *l)
+{
+	enum tokg_end how;
+	const enum tokg_lane_state state = tokg_lane_read(c, producer, number, l, &how);
+
+	if (state == TOKG_LANE_MUST_END)
+		tokg_lane_end(c, l, how);
+	return state == TOKG_LANE_OPEN;
 }

@@ -344,7 +344,8 @@ tokg_slot_encode(
 	text.bytes = tokg_copy_of(c, t->slot);
 	text.n = text.room = h->bytes;
 	text.ids = (uint32_t *)(c->copies + tokg_text_ids_of(c, t->slot));
-	text.scratch = c->text_scratch + c->text_scratch_bytes * tokg_block_index(b);
+	text.scratch = c->text_scratch +
+		       c->text_scratch_bytes * (c->text_by_slot ? t->slot : tokg_block_index(b));
 	status = tokg_encode(b, c->text_view, &text, &n);
 	if (b->tid == 0 && status == TOKG_TEXT_OK) {
 		struct tokg_part part = {};

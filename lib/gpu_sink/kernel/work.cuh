@@ -163,14 +163,16 @@ struct tokg_consumer {
 	uint64_t *claim; /* [producers * slots]; continues over incarnations */
 	uint8_t *copies; /* [producers * slots][slot_bytes]: payloads as checked */
 	struct tokg_work *work;
-	struct tokg_state *slots; /* [producers * slots] */
-	struct tokg_found *found; /* [producers * slots] */
-	struct tokg_part *parts;  /* [producers * slots][slot_bytes / 64] */
+	struct tokg_state *slots;   /* [producers * slots] */
+	struct tokg_found *found;   /* [producers * slots] */
+	struct tokg_part *parts;    /* [producers * slots][slot_bytes / 64] */
+	struct tokg_state *records; /* likewise; of graphs only, see schedule.cuh */
 	/* Of TEXT slots. */
 	const struct tokg_view *text_view; /* NULL: there are none */
 	uint64_t text_ids; /* [producers * slots][tokg_text_ids_bytes()]: offset from `copies` */
-	uint8_t *text_scratch; /* [1 + workers], of a block each */
+	uint8_t *text_scratch; /* [1 + workers], of a block each; or [producers * slots] */
 	uint64_t text_scratch_bytes;
+	bool text_by_slot; /* with graphs: blocks of many children run at the same time */
 	/* Of generation; see lanes.cuh. */
 	struct tokg_lane *lanes;	    /* [producers * lanes] */
 	uint64_t *log_head;		    /* [producers]: next position of the log */
@@ -412,12 +414,13 @@ tokg_part_finish(const tokg_consumer *c, const tokg_job *j, uint64_t status, uin
 	tokg_done_write(c, j, worst != 0 ? worst : (uint64_t)TOKG_OK);
 }
 
-/* Counts a finished job of a record that has several. True: it was the last, and the record's
- * status is in *status. */
+/*
+ * Counts a finished job of a record that has several. True: it was the last, and the record's
+ * status is in *status.
+ */
 TOKG_DEV bool
-tokg_record_counted(const tokg_consumer *c, const tokg_job *j, uint64_t *status)
+tokg_record_counted(struct tokg_state *record, const tokg_job *j, uint64_t *status)
 {
-	struct tokg_state *const record = &c->work->record[j->job0 & (TOKG_QUEUE - 1)];
 	uint64_t worst;
 
 	if (*status > TOKG_OK)
@@ -432,33 +435,46 @@ tokg_record_counted(const tokg_consumer *c, const tokg_job *j, uint64_t *status)
 	return true;
 }
 
-/* By one thread, after all rows of the job: outputs, outbox entry, done, in this order. */
-TOKG_DEV void
-tokg_job_finish(const tokg_consumer *c, const tokg_job *j, uint64_t index, uint64_t status)
+/*
+ * By one thread, after all rows of the job: outputs, outbox entry, done, in this order. `record`:
+ * counts the record's jobs. True: this was the last one.
+ */
+TOKG_DEV bool
+tokg_job_finish(
+	const tokg_consumer *c, const tokg_job *j, struct tokg_state *record, uint64_t status)
 {
-	if (j->jobs == 1 || tokg_record_counted(c, j, &status)) {
-		if (j->parts == 1)
-			tokg_slot_finish(c, j, status, tokg_now());
-		else
-			tokg_part_finish(c, j, status, tokg_now());
-		tokg_own_st_release(&c->work->line[j->job0 & (TOKG_QUEUE - 1)].freed, j->job0 + 1);
-	}
-	if (index != j->job0)
-		tokg_own_st_release(&c->work->line[index & (TOKG_QUEUE - 1)].freed, index + 1);
+	if (j->jobs > 1 && !tokg_record_counted(record, j, &status))
+		return false;
+	if (j->parts == 1)
+		tokg_slot_finish(c, j, status, tokg_now());
+	else
+		tokg_part_finish(c, j, status, tokg_now());
+	return true;
 }
 
-TOKG_DEV void
-tokg_job_run(const tokg_consumer *c, tokg_block *b, const tokg_job *j, uint64_t index)
+/* All threads: the rows. Returns the job's status. */
+TOKG_DEV uint64_t
+tokg_job_rows(const tokg_consumer *c, tokg_block *b, const tokg_job *j)
 {
 	const uint64_t bad = tokg_rows(b, &c->e, (const uint32_t *)(c->copies + j->ids) + j->row0,
 		j->rows, (uint64_t)j->position0 + j->row0,
 		c->outputs + j->out + (uint64_t)j->row0 * c->g.row_bytes);
 
-	if (b->tid == 0)
-		tokg_job_finish(c, j, index,
-			bad >> 32 ? TOKG_BADPOS
-			: bad > 0 ? TOKG_BADID
-				  : TOKG_OK);
+	return bad >> 32 ? TOKG_BADPOS : bad > 0 ? TOKG_BADID : TOKG_OK;
+}
+
+/* A job of the queue. */
+TOKG_DEV void
+tokg_job_run(const tokg_consumer *c, tokg_block *b, const tokg_job *j, uint64_t index)
+{
+	const uint64_t status = tokg_job_rows(c, b, j);
+
+	if (b->tid != 0)
+		return;
+	if (tokg_job_finish(c, j, &c->work->record[j->job0 & (TOKG_QUEUE - 1)], status))
+		tokg_own_st_release(&c->work->line[j->job0 & (TOKG_QUEUE - 1)].freed, j->job0 + 1);
+	if (index != j->job0)
+		tokg_own_st_release(&c->work->line[index & (TOKG_QUEUE - 1)].freed, index + 1);
 }
 
 /* By the scanner. False: stopped, or no progress of the queue within the limit. */

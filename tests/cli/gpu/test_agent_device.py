@@ -106,6 +106,7 @@ def test_a_signal_ends_it_within_the_drain(started: Callable[[], Agent]) -> None
     ("options", "words"),
     [
         (["--ring", "gpu"], "--ring gpu: needs --device cuda:N"),
+        (["--launch", "graph"], "--launch graph: needs --device cuda:N"),
         (["--ring", "disk"], "--ring disk: give gpu or host"),
         (["--ring", "disk", "--device", "cuda:0"], "--ring disk: give gpu or host"),
     ],

@@ -40,9 +40,9 @@ def ptx() -> str:
     return path.read_text()
 
 
-@pytest.fixture(scope="module")
-def sass() -> str:
-    path = KERNEL / "device_cuda.o"
+@pytest.fixture(scope="module", params=["device_cuda", "graphs_cuda"])
+def sass(request: pytest.FixtureRequest) -> str:
+    path = KERNEL / f"{request.param}.o"
     if not path.exists():
         pytest.skip("this build has no kernel: nvcc was not found")
     env = os.environ | {"PATH": tools_path()}

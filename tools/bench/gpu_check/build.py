@@ -32,7 +32,8 @@ NO_CMOCKA = "tests/unit/gpu/device/no_cmocka"
 
 VIEW = ("view.c", *(str(path.relative_to(ROOT)) for path in sorted((ROOT / TOKENIZER).rglob("*.c"))))
 DEVICE = (
-    *("device_cuda.cu", "cuda_memory.cu", "device_cpu.cpp", "host_memory.c", "geometry.c", "check.c"),
+    *("device_cuda.cu", "graphs_cuda.cu", "cuda_memory.cu", "device_cpu.cpp", "host_memory.c"),
+    *("geometry.c", "check.c"),
     *VIEW,
 )
 MEASURE = (
@@ -53,6 +54,7 @@ AGENT = (
 TEXTS = ("texts_made.c", "texts_cuda.cu", "texts_cpu.cpp", *VIEW)
 PROGRAMS: Dict[str, Tuple[str, ...]] = {
     "gpu_promises": ("promises.cu",),
+    "gpu_launch_times": ("launch_times.cu",),
     "gpu_measure": (*MEASURE, *DEVICE),
     "gpu_embed_once": ("embed_once.c", "post.c", *DEVICE),
     "test_consumer": ("test_consumer.c", *TESTS, *DEVICE),

@@ -10,7 +10,8 @@
  * produce: producers on the device post n slots each (produce.h); from before the first store, and
  * from before the ticket's, until `done` is read. With vocab=FILE and text=FILE they post slices of
  * the text, of `bytes` bytes, as bytes; greedy=1: encoded by longest match. After the last post all
- * rows are compared with those of libtok's ids.
+ * rows are compared with those of libtok's ids. Says how many graphs were launched, and how often
+ * this host has called the device meanwhile.
  *
  * drain: `slots` slots are posted, then a consumer embeds them and ends: for a profiler, which lets
  * nothing else run beside a kernel. The ring is in host memory.
@@ -21,8 +22,8 @@
  * there are. The samples themselves go to FILE, one series after the other, as 64-bit words of
  * ticks; `ns_per_tick` says what one is. Looks are timed in the mode `scan` alone: timing costs
  * stores. TOKD_GPU_RING=host: the ring in this host's memory. Tables and ids come from `seed`.
- * `kind` and `dtype` are enum tokg_kind and tokg_dtype. Ends with 1 where a slot or a row is not
- * right.
+ * `kind` and `dtype` are enum tokg_kind and tokg_dtype. graphs=1: the consumer as graphs. Ends with
+ * 1 where a slot or a row is not right.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -47,7 +48,7 @@
 struct asked {
 	uint64_t seed, n, kept, limit_s;
 	uint32_t kind, dtype, dim, n_ids, producers, slots, slot_bytes, workers, rows, heads;
-	uint32_t tokens, batch, in_flight, check_every, bytes, greedy;
+	uint32_t tokens, batch, in_flight, check_every, bytes, greedy, graphs;
 	const char *vocab, *text; /* NULL: no texts */
 };
 
@@ -58,7 +59,8 @@ struct measure {
 	struct measure_texts texts;
 	FILE *out;
 	uint32_t n_series;
-	bool drained; /* for the thread of the mode drain */
+	bool drained;		  /* for the thread of the mode drain */
+	uint64_t host_operations; /* while producers ran: calls of this host to the device */
 };
 
 static uint64_t
@@ -116,6 +118,7 @@ argument(struct asked *a, const char *text)
 		{"check_every", NULL, &a->check_every},
 		{"bytes", NULL, &a->bytes},
 		{"greedy", NULL, &a->greedy},
+		{"graphs", NULL, &a->graphs},
 	};
 	const char *const is = strchr(text, '=');
 	char *end;
@@ -209,6 +212,7 @@ open_device(struct measure *m, const char *name, bool time_scans)
 	m->c.workers = a->workers;
 	m->c.rows_of_job = a->rows;
 	m->c.heads = a->heads != 0;
+	m->c.graphs = a->graphs != 0;
 	m->c.time_scans = time_scans;
 	m->d = post_device(name, &m->c, &err);
 	if (m->d == NULL)
@@ -396,18 +400,23 @@ measure_requests(struct measure *m)
 	printf("]}\n");
 }
 
-/* Until all have ended. The consumer must hear of its owner meanwhile. */
+/*
+ * Until all have ended. The consumer must hear of its owner meanwhile; graphs must show that they
+ * need no host, and end before that.
+ */
 static void
 producers_wait(struct measure *m, struct produce *p)
 {
 	const struct timespec nap = {0, LOOK_NS};
 	const uint64_t begun_by = post_now() + 10000000000ull;
+	const uint64_t owner = m->d->outbox->owner;
 	uint64_t heartbeat;
 	uint32_t ended = 0, begun = 0;
 
 	while (ended < p->producers) {
 		nanosleep(&nap, NULL);
-		if (m->d->ops->read(m->d, offsetof(struct tokg_ctl, heartbeat), &heartbeat, 8) < 0)
+		if (!m->c.graphs && m->d->ops->read(m->d, offsetof(struct tokg_ctl, heartbeat),
+					    &heartbeat, 8) < 0)
 			post_fail("the region cannot be read");
 		ended = begun = 0;
 		for (uint32_t i = 0; i < p->producers; i++) {
@@ -422,6 +431,7 @@ producers_wait(struct measure *m, struct produce *p)
 				"are not run at once",
 				p->producers - begun, p->producers);
 	}
+	m->host_operations = m->d->outbox->owner - owner;
 }
 
 /* Stamps of the last entries that the consumer wrote, as many as `n` and the outbox keep. */
@@ -470,8 +480,10 @@ say_produced(struct measure *m, const struct produce *p)
 	begin(m, "produce");
 	printf("\"done\": %" PRIu64 ", \"not_ok\": %" PRIu64 ", \"compared\": %" PRIu64
 	       ", \"wrong\": %" PRIu64 ", \"out_of_time\": %" PRIu64 ", \"ns\": %" PRIu64
-	       ", \"tokens_per_slot\": %u, \"series\": [",
-		all.done, all.not_ok, all.compared, all.wrong, late, last - first,
+	       ", \"launches\": %" PRIu64 ", \"executions\": %" PRIu64
+	       ", \"host_operations\": %" PRIu64 ", \"tokens_per_slot\": %u, \"series\": [",
+		all.done, all.not_ok, all.compared, all.wrong, late, last - first, m->d->launches,
+		m->d->executions, m->host_operations,
 		m->a.vocab ? 0 : m->a.tokens * (m->a.batch ? m->a.batch : 1));
 	for (uint32_t which = 0; which < 2; which++) {
 		n = 0;

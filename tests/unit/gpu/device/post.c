@@ -52,6 +52,16 @@ post_host_ring(void)
 	return text && strcmp(text, "host") == 0;
 }
 
+bool
+post_graphs(void)
+{
+	const char *const text = getenv("TOKD_GPU_LAUNCH");
+
+	if (text && strcmp(text, "persistent") != 0 && strcmp(text, "graph") != 0)
+		post_fail("TOKD_GPU_LAUNCH is %s, must be persistent or graph", text);
+	return text && strcmp(text, "graph") == 0;
+}
+
 struct tokg_device *
 post_device(const char *name, struct tokg_device_config *c, struct tokg_error *err)
 {
@@ -59,6 +69,7 @@ post_device(const char *name, struct tokg_device_config *c, struct tokg_error *e
 	if (c->workers == TOKG_WORKERS_DEFAULT)
 		c->workers = number("TOKD_GPU_WORKERS", TOKG_WORKERS_DEFAULT);
 	c->host_ring = post_host_ring();
+	c->graphs = c->graphs || post_graphs();
 	if (strcmp(name, "cpu") == 0)
 		return tokg_device_cpu(c, err);
 	if (strncmp(name, "cuda:", 5) != 0)

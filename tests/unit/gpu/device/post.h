@@ -22,6 +22,8 @@ struct tokg_device *post_open(const char *name, struct tokg_device_config *c);
 void post_grant(struct tokg_device *d);
 /* TOKD_GPU_RING=host: the ring in this host's memory, instead of the GPU's. */
 bool post_host_ring(void);
+/* TOKD_GPU_LAUNCH=graph: the consumer as graphs, instead of workers that stay. */
+bool post_graphs(void);
 /* Into the region, by plain stores or as post_slot: a multiple of 8 bytes. */
 void post_bytes(struct tokg_device *d, uint64_t at, const void *from, uint64_t bytes);
 /*

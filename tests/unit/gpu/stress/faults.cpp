@@ -29,7 +29,7 @@ static thread_local bool is_late;
 static void
 late_begins(world *w)
 {
-	const struct tokg_scratch s = tokg_scratch_plan(&w->g, 1);
+	const struct tokg_scratch s = tokg_scratch_plan(&w->g, 1, false);
 
 	if (late.memory == NULL)
 		late.memory = (uint8_t *)aligned_alloc(TOKG_PAGE, s.end + PRODUCERS * OUT_BYTES);

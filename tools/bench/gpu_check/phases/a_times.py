@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..parts import part
 from ..run import NotRun, Run
 
@@ -19,8 +21,8 @@ def goal(run: Run, name: str) -> str:
     return f"goal {GOALS[name]:g} us (p50)" if run.on_gpu else ""
 
 
-def produced(run: Run, ring: str, title: str, limit_s: int, **numbers: int) -> None:
-    """Producers on the device: times and rate."""
+def produced(run: Run, ring: str, title: str, limit_s: int, **numbers: int) -> dict[str, Any]:
+    """Producers on the device: times and rate. Returns what gpu_measure said."""
     said = run.measured("produce", ring, stop_after_s=limit_s, **numbers)
     names = {name: f"{text}, {title}" for name, text in SERIES.items()}
     note = f"rows compared of {said['compared']:,} of {said['done']:,} slots"
@@ -31,6 +33,7 @@ def produced(run: Run, ring: str, title: str, limit_s: int, **numbers: int) -> N
     run.figure(what=f"slots, {title}", ring=said["ring"], value=rate, unit="a second", note=note)
     if said["compared"]:
         run.right(f"ring {said['ring']}, {title}: {note}, none wrong")
+    return said
 
 
 @part("A", 30, "requests from this host, ring in host memory", 60)

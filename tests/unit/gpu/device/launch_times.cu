@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * gpu_launch_times MODE cuda:N out=FILE [NAME=NUMBER]...
+ *
+ * What a launch of a graph costs, without a ring. A graph of one thread launches 100 children of
+ * one thread, each when the one before has begun, then launches itself, 100 times. By globaltimer:
+ *
+ * fire and forget   from before the launch until the child's first instruction; and the call alone
+ * tail              from before the launch, with no child left, until the next execution's first
+ *                   instruction
+ *
+ * And the host launches such a child and waits for it, by CLOCK_MONOTONIC. Prints and writes as
+ * gpu_measure does; MODE and numbers are those of its callers.
+ */
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <vector>
+
+#include "block/words.cuh"
+
+#define CHILDREN 100 /* of one execution; at most 120 */
+#define EXECUTIONS 100
+#define HOST_LAUNCHES 2000
+
+struct times {
+	cudaGraphExec_t child[CHILDREN];
+	uint64_t begun[CHILDREN]; /* when the child began; 0: it has not */
+	uint64_t executions, tail_at, failed;
+	uint64_t fire[EXECUTIONS * CHILDREN], call[EXECUTIONS * CHILDREN], tail[EXECUTIONS];
+};
+
+__global__ void
+child_kernel(uint64_t *begun)
+{
+	tokg_own_st_release(begun, tokg_now());
+}
+
+__global__ void
+parent_kernel(struct times *t)
+{
+	const uint64_t began = tokg_now(), e = t->executions++;
+
+	if (e > 0)
+		t->tail[e - 1] = began - t->tail_at;
+	for (uint32_t i = 0; e < EXECUTIONS && i < CHILDREN && t->failed == 0; i++) {
+		uint64_t from, called, begun;
+
+		tokg_own_st(&t->begun[i], 0);
+		tokg_own_fence();
+		from = tokg_now();
+		t->failed = cudaGraphLaunch(t->child[i], cudaStreamGraphFireAndForget);
+		called = tokg_now();
+		while (t->failed == 0 && (begun = tokg_own_ld_acquire(&t->begun[i])) == 0)
+			continue;
+		t->fire[e * CHILDREN + i] = begun - from;
+		t->call[e * CHILDREN + i] = called - from;
+	}
+	if (e == EXECUTIONS || t->failed != 0)
+		return;
+	for (const uint64_t now = tokg_now(); tokg_now() - now < 20000;) /* children end */
+		continue;
+	t->tail_at = tokg_now();
+	t->failed = cudaGraphLaunch(cudaGetCurrentGraphExec(), cudaStreamGraphTailLaunch);
+}
+
+namespace
+{
+
+cudaStream_t stream;
+FILE *out;
+uint32_t n_series;
+
+void
+good(cudaError_t e, const char *what)
+{
+	if (e == cudaSuccess)
+		return;
+	fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(e));
+	exit(1);
+}
+
+cudaGraphExec_t
+graph_of(const void *kernel, void *argument)
+{
+	void *arguments[] = {&argument};
+	cudaGraphExec_t made;
+	cudaGraph_t graph;
+
+	good(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capturing");
+	good(cudaLaunchKernel(kernel, dim3(1), dim3(1), arguments, 0, stream), "capturing");
+	good(cudaStreamEndCapture(stream, &graph), "capturing");
+	good(cudaGraphInstantiate(&made, graph, cudaGraphInstantiateFlagDeviceLaunch),
+		"a graph that the GPU launches");
+	good(cudaGraphUpload(made, stream), "uploading a graph");
+	good(cudaGraphDestroy(graph), "a graph");
+	return made;
+}
+
+void
+series(const char *name, const char *clock, const uint64_t *ns, uint64_t n)
+{
+	printf("%s{\"name\": \"%s\", \"clock\": \"%s\", \"ns_per_tick\": 1, \"n\": %llu}",
+		n_series++ > 0 ? ", " : "", name, clock, (unsigned long long)n);
+	if (fwrite(ns, sizeof(*ns), n, out) != n)
+		good(cudaErrorUnknown, "the samples cannot be written");
+}
+
+uint64_t
+host_ns()
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+std::vector<uint64_t>
+host_launches(cudaGraphExec_t graph)
+{
+	std::vector<uint64_t> ns;
+
+	for (int i = 0; i < HOST_LAUNCHES; i++) {
+		const uint64_t from = host_ns();
+
+		good(cudaGraphLaunch(graph, stream), "a launch by the host");
+		good(cudaStreamSynchronize(stream), "a launch by the host");
+		ns.push_back(host_ns() - from);
+	}
+	return ns;
+}
+
+} // namespace
+
+int
+main(int argc, char **argv)
+{
+	std::vector<uint64_t> by_host;
+	struct times *t;
+
+	if (argc < 4 || strncmp(argv[2], "cuda:", 5) != 0 || strncmp(argv[3], "out=", 4) != 0 ||
+		(out = fopen(argv[3] + 4, "wb")) == NULL) {
+		fprintf(stderr, "usage: gpu_launch_times MODE cuda:N out=FILE\n");
+		return 2;
+	}
+	good(cudaSetDevice(atoi(argv[2] + 5)), "choosing the GPU");
+	good(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a stream");
+	good(cudaMallocManaged((void **)&t, sizeof(*t)), "memory");
+	memset(t, 0, sizeof(*t));
+	for (uint32_t i = 0; i < CHILDREN; i++)
+		t->child[i] = graph_of((const void *)child_kernel, &t->begun[i]);
+	by_host = host_launches(t->child[0]);
+	good(cudaGraphLaunch(graph_of((const void *)parent_kernel, t), stream), "the parent");
+	good(cudaStreamSynchronize(stream), "the parent");
+	good((cudaError_t)t->failed, "a launch by the GPU");
+	printf("{\"ring\": \"-\", \"executions\": %llu, \"series\": [",
+		(unsigned long long)t->executions);
+	series("fire and forget to begun", "globaltimer", t->fire, EXECUTIONS * CHILDREN);
+	series("fire and forget, the call", "globaltimer", t->call, EXECUTIONS * CHILDREN);
+	series("tail to begun", "globaltimer", t->tail, EXECUTIONS);
+	series("host to ended", "CLOCK_MONOTONIC", by_host.data(), by_host.size());
+	printf("]}\n");
+	return fclose(out) == 0 ? 0 : 1;
+}

@@ -79,7 +79,7 @@ setup(
     ],
     ext_modules=[
         extension(
-            "libtok vocab encode encode_batch encode_long spans stream decode options batch encoder pool "
+            "libtok vocab encode encode_batch encode_long spans stream decode options batch encoder pool engine "
             "text/texts text/json_lines text/lists text/words text/dlpack text/utf8_portable text/utf8_avx512",
             "tokenizer",
         ),

@@ -34,6 +34,8 @@ tokg_delivery_create(struct tokg_delivery *d, struct tokg_producers *producers, 
 	memset(d, 0, sizeof(*d));
 	d->producers = producers;
 	d->outbox = producers->device->outbox;
+	if (producers->device->external_engine)
+		d->area = tokg_engine_area_plan(&producers->geometry);
 	d->ring_bytes = TOKG_EMB_DATA + (size_t)n * sizeof(struct tokg_embedding);
 	d->ring_fd = memfd_create("tokd-embeddings", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (d->ring_fd < 0 || ftruncate(d->ring_fd, (off_t)d->ring_bytes) != 0)
@@ -208,6 +210,8 @@ static void
 deliver(struct tokg_delivery *d, const struct tokg_producer *t, const struct tokg_out_entry *e)
 {
 	const struct tokg_geometry *g = &d->producers->geometry;
+	const uint64_t offset = e->producer * g->out_bytes + (e->out_off & (g->out_bytes - 1));
+	const bool engine = d->producers->device->external_engine;
 
 	d->entry[d->head & (d->ring->entries - 1)] = (struct tokg_embedding){
 		.instance = t->instance,
@@ -222,11 +226,14 @@ deliver(struct tokg_delivery *d, const struct tokg_producer *t, const struct tok
 		.status = e->status,
 		.first = e->first,
 		.tokens = e->tokens,
-		.offset = e->producer * g->out_bytes + (e->out_off & (g->out_bytes - 1)),
+		.offset = offset,
 		.t_post = e->t_post,
 		.visible = e->visible,
 		.embedded = e->embedded,
 		.t_ready = tokg_now_ns(),
+		.ids = engine ? tokg_engine_ids_at(&d->area, offset) : 0,
+		.lane = e->lane,
+		.use = e->use,
 	};
 	d->counts.rows += e->tokens;
 	publish(d);

@@ -7,6 +7,7 @@
 
 #include <tokd/embeddings.h>
 
+#include "kernel/engine_area.h"
 #include "producers.h"
 
 #define TOKG_RING_ENTRIES_MAX 65536
@@ -22,8 +23,9 @@ struct tokg_delivery_counts {
 struct tokg_delivery {
 	struct tokg_producers *producers;
 	struct tokg_outbox *outbox;
-	uint64_t n_read; /* outbox entries read */
-	uint64_t holes;	 /* entries not written below this index never will be */
+	uint64_t n_read;	      /* outbox entries read */
+	uint64_t holes;		      /* entries not written below this index never will be */
+	struct tokg_engine_area area; /* with an external engine */
 	struct tokg_emb_ring *ring;
 	struct tokg_embedding *entry;
 	size_t ring_bytes;

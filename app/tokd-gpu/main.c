@@ -77,6 +77,7 @@ fill_config(struct tokg_device_config *c, const struct tokg_options *o, const st
 		.tables = *t,
 		.text_vocab = text,
 		.text_flags = TEXT_FLAGS,
+		.external_engine = o->external_engine,
 		.stop_id = UINT32_MAX, /* each answer is as long as it may be */
 		.workers = o->workers,
 		.heads = o->heads,
@@ -145,10 +146,9 @@ run(const struct tokg_options *o, struct tokg_table_set *set, const struct tok_v
 			g->n_ids, g->dim, tokg_dtype_name(g->dtype), instance,
 			o->subscribers_socket);
 		if (g->lanes > 0)
-			tokg_log(
-				"%u lanes of one producer, log of %u words: a stand-in for a model "
-				"makes ids",
-				g->lanes, g->log);
+			tokg_log("%u lanes of one producer, log of %u words: %s", g->lanes, g->log,
+				o->external_engine ? "an engine that attaches makes ids"
+						   : "a stand-in for a model makes ids");
 		if (device->sharing[0] != '\0')
 			tokg_log("%s", device->sharing);
 		tokd_notify("READY=1");

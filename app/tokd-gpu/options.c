@@ -44,8 +44,10 @@ static const struct opt_def defs[] = {
 		"outputs of one producer, a power of two; 0: room for eight full slots, with "
 		"--text-vocab for a row for each byte of them"},
 	{"lanes", "N", OPT_COUNT, FIELD(lanes), 0, TOKG_LANES_MAX, "0",
-		"texts of one producer that a model continues at the same time; 0: none. The model "
-		"is a stand-in: it makes ids by a rule, to try the way back without one"},
+		"texts of one producer that a model continues at the same time; 0: none"},
+	{"engine", "rule|external", OPT_CHOICE, FIELD(engine_text), 0, 0, "rule",
+		"the model. rule: a stand-in makes ids by a rule, to try the way back without a "
+		"model; external: a program that attaches to --subscribers-socket as the engine"},
 	{"no-check", NULL, OPT_FLAG, FIELD(no_check), 0, 0, "no",
 		"no check words: only for memory that preserves the order of writes"},
 	{"subscribers-socket", "PATH", OPT_TEXT, FIELD(subscribers_socket), 0, SOCKET_PATH_MAX,
@@ -213,6 +215,11 @@ tokg_options_parse(int argc, char **argv, struct tokg_options *o)
 		code = resolve_device(o);
 	if (code >= 0)
 		return code;
+	o->external_engine = strcmp(o->engine_text, "external") == 0;
+	if (o->external_engine && o->lanes == 0)
+		return opt_usage(&program, "--engine external: give --lanes, which are its work");
+	if (o->external_engine && o->graphs)
+		return opt_usage(&program, "--engine external: needs --launch persistent");
 	o->kind = o->kind_text != NULL ? tokg_kind_of(o->kind_text) : 0;
 	o->dtype = o->dtype_text != NULL ? tokg_dtype_of(o->dtype_text) : 0;
 	for (uint32_t i = 0; i < o->n_listen; i++) {

@@ -33,14 +33,15 @@ struct tokg_options {
 	const char *table;
 	const char *kind_text, *dtype_text;
 	const char *text_vocab; /* NULL: texts are not tokenized */
-	uint32_t workers;	/* as in struct tokg_device_config */
+	const char *engine_text;
+	uint32_t workers; /* as in struct tokg_device_config */
 	int32_t first_cpu;
 	bool heads, no_check;
 	const char *rdma_device;
 	int32_t rdma_port, rdma_gid;
 	uint32_t stuck_ms, drain_ms;
 	/* derived */
-	bool cuda, host_ring, graphs;
+	bool cuda, host_ring, graphs, external_engine;
 	int index;	      /* cuda:N */
 	uint32_t kind, dtype; /* 0: the table's */
 	struct tokg_listen listen[TOKG_LISTEN_MAX];

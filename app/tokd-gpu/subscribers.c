@@ -18,12 +18,21 @@
 
 #define LISTENER UINT32_MAX
 #define EVENTS_MAX 16
-#define SUBSCRIBE_FDS 3
+#define SUBSCRIBE_FDS 4
 #define NOT_KNOWN UINT64_MAX
+
+/* The consumer reads which engine there is: a lane of another one ends. 0: none. */
+static bool
+tell_engine(struct tokg_subscribers *s, uint64_t engine)
+{
+	return s->device->ops->write_u64(s->device, offsetof(struct tokg_ctl, engine), engine) == 0;
+}
 
 static void
 disconnect(struct tokg_subscribers *s, struct tokg_subscriber *c)
 {
+	if (c->is_engine && !tell_engine(s, 0))
+		tokg_log("engine of pid %d: the device does not answer", c->pid);
 	if (c->word != NULL)
 		munmap((void *)c->word, TOKG_CURSOR_BYTES);
 	close(c->fd); /* which takes it out of epoll */
@@ -67,44 +76,98 @@ make_cursor(struct tokg_subscriber *c, uint64_t start)
 	return fd;
 }
 
+/* What an engine gets besides. */
+static void
+fill_engine(const struct tokg_subscribers *s, struct tokg_engine_rep *rep)
+{
+	const struct tokg_engine_area *a = &s->delivery->area;
+
+	rep->rep.reserved = TOKG_SUBSCRIBE_ENGINE;
+	rep->lanes = a->lanes;
+	rep->room = a->room;
+	rep->n_ids = s->device->geometry.n_ids;
+	rep->ids_off = a->ids_off;
+	rep->shown_off = a->shown_off;
+	rep->made_off = s->device->made_fd >= 0 ? 0 : a->made_off;
+}
+
 static int
 reply(const struct tokg_subscribers *s, const struct tokg_subscriber *c, int cursor_fd)
 {
-	const struct tokg_geometry *g = &s->device->geometry;
-	const int fds[SUBSCRIBE_FDS] = {cursor_fd, s->delivery->ring_fd, s->device->outputs_fd};
-	const size_t fd_bytes = sizeof(int) * (s->device->outputs_fd >= 0 ? 3 : 2);
-	struct tokg_subscribe_rep rep = {
-		.magic = TOKG_SUBSCRIBE_MAGIC,
-		.version = TOKG_EMB_VERSION,
-		.outputs = s->device->outputs_fd >= 0 ? TOKG_OUTPUTS_MEMFD : TOKG_OUTPUTS_CUDA_IPC,
-		.instance = s->delivery->ring->instance,
-		.start = c->cursor,
-		.out_bytes = g->producers * g->out_bytes,
-		.kind = g->kind,
-		.dtype = g->dtype,
-		.dim = g->dim,
-		.row_bytes = g->row_bytes,
-	};
+	const struct tokg_device *d = s->device;
+	const struct tokg_geometry *g = &d->geometry;
+	int fds[SUBSCRIBE_FDS] = {cursor_fd, s->delivery->ring_fd};
+	size_t fd_bytes = 2 * sizeof(int);
+	struct tokg_engine_rep rep = {
+		.rep = {
+			.magic = TOKG_SUBSCRIBE_MAGIC,
+			.version = TOKG_EMB_VERSION,
+			.outputs = d->outputs_fd >= 0 ? TOKG_OUTPUTS_MEMFD : TOKG_OUTPUTS_CUDA_IPC,
+			.instance = s->delivery->ring->instance,
+			.start = c->cursor,
+			.out_bytes = g->producers * g->out_bytes,
+			.kind = g->kind,
+			.dtype = g->dtype,
+			.dim = g->dim,
+			.row_bytes = g->row_bytes,
+		}};
 	union {
 		struct cmsghdr align;
 		char bytes[CMSG_SPACE(sizeof(int) * SUBSCRIBE_FDS)];
 	} control = {0};
-	struct iovec iov = {&rep, sizeof(rep)};
+	struct iovec iov = {&rep, c->is_engine ? sizeof(rep) : sizeof(rep.rep)};
 	struct msghdr msg = {
 		.msg_iov = &iov,
 		.msg_iovlen = 1,
 		.msg_control = control.bytes,
-		.msg_controllen = CMSG_SPACE(fd_bytes),
 	};
-	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
+	struct cmsghdr *cmsg;
 
-	memcpy(rep.ipc, s->device->ipc, sizeof(rep.ipc));
-	memcpy(rep.uuid, s->device->uuid, sizeof(rep.uuid));
+	if (d->outputs_fd >= 0) {
+		fds[fd_bytes / sizeof(int)] = d->outputs_fd;
+		fd_bytes += sizeof(int);
+	}
+	if (c->is_engine)
+		fill_engine(s, &rep);
+	if (c->is_engine && d->made_fd >= 0) {
+		fds[fd_bytes / sizeof(int)] = d->made_fd;
+		fd_bytes += sizeof(int);
+	}
+	memcpy(rep.rep.ipc, d->ipc, sizeof(rep.rep.ipc));
+	memcpy(rep.rep.uuid, d->uuid, sizeof(rep.rep.uuid));
+	msg.msg_controllen = CMSG_SPACE(fd_bytes);
+	cmsg = CMSG_FIRSTHDR(&msg);
 	cmsg->cmsg_level = SOL_SOCKET;
 	cmsg->cmsg_type = SCM_RIGHTS;
 	cmsg->cmsg_len = CMSG_LEN(fd_bytes);
 	memcpy(CMSG_DATA(cmsg), fds, fd_bytes);
 	return sendmsg(c->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -1 : 0;
+}
+
+static const struct tokg_subscriber *
+engine_of(const struct tokg_subscribers *s)
+{
+	for (uint32_t i = 0; i < TOKG_SUBSCRIBERS_CONNS; i++) {
+		if (s->subscriber[i].is_engine)
+			return &s->subscriber[i];
+	}
+	return NULL;
+}
+
+/* May it be the engine? Else it is told why not. */
+static bool
+is_engine_wanted(const struct tokg_subscribers *s, const struct tokg_subscriber *c)
+{
+	const struct tokg_subscriber *other = engine_of(s);
+
+	if (!s->device->external_engine)
+		send_reason(c, "no engine is wanted: start tokd-gpu with --engine external");
+	else if (other != NULL)
+		send_reason(
+			c, "the engine of pid %d is attached: there is one at a time", other->pid);
+	else
+		return true;
+	return false;
 }
 
 static uint32_t
@@ -126,10 +189,28 @@ has_outputs(const struct tokg_device *d)
 	return d->outputs_fd >= 0 || memcmp(d->ipc, none, sizeof(none)) != 0;
 }
 
+/* Else it is told why not. Nothing of the engines before it reaches what it gets. */
 static bool
-attach(struct tokg_subscribers *s, struct tokg_subscriber *c)
+begin_engine(struct tokg_subscribers *s, const struct tokg_subscriber *c)
+{
+	struct tokg_error err = {""};
+
+	if (s->device->ops->renew_made(s->device, &err) < 0)
+		send_reason(c, "%s", err.text);
+	else if (!tell_engine(s, ++s->engines))
+		send_reason(c, "the device does not answer");
+	else
+		return true;
+	return false;
+}
+
+static bool
+attach(struct tokg_subscribers *s, struct tokg_subscriber *c, bool as_engine)
 {
 	int fd;
+
+	if (as_engine && !is_engine_wanted(s, c))
+		return false;
 
 	if (!has_outputs(s->device)) {
 		send_reason(c,
@@ -150,6 +231,11 @@ attach(struct tokg_subscribers *s, struct tokg_subscriber *c)
 	/* Before the reply: from here on producers wait for it. */
 	c->state = TOKG_SUBSCRIBER_ATTACHED;
 	c->since_ns = 0;
+	c->is_engine = as_engine;
+	if (as_engine && !begin_engine(s, c)) {
+		close(fd);
+		return false;
+	}
 	if (reply(s, c, fd) != 0) {
 		send_reason(c, "cannot send the reply: %s", strerror(errno));
 		close(fd);
@@ -158,7 +244,7 @@ attach(struct tokg_subscribers *s, struct tokg_subscriber *c)
 	close(fd);
 	s->counts.attached++;
 	tokg_delivery_tell_shed(s->delivery);
-	tokg_log("subscriber of pid %d attached", c->pid);
+	tokg_log("%s of pid %d attached", as_engine ? "engine" : "subscriber", c->pid);
 	return true;
 }
 
@@ -180,10 +266,11 @@ read_request(struct tokg_subscribers *s, struct tokg_subscriber *c)
 	else if (req.magic != TOKG_SUBSCRIBE_MAGIC)
 		send_reason(c, "not a subscribe request: magic 0x%08x, must be 0x%08x", req.magic,
 			TOKG_SUBSCRIBE_MAGIC);
-	else if (req.version != TOKG_EMB_VERSION || req.reserved[0] != 0 || req.reserved[1] != 0)
+	else if (req.version != TOKG_EMB_VERSION || (req.flags & ~TOKG_SUBSCRIBE_ENGINE) != 0 ||
+		 req.reserved != 0)
 		send_reason(c, "version %u, or a field it lacks, is not supported: use %u",
 			req.version, TOKG_EMB_VERSION);
-	else if (attach(s, c))
+	else if (attach(s, c, req.flags & TOKG_SUBSCRIBE_ENGINE))
 		return;
 	s->counts.refused++;
 	disconnect(s, c);
@@ -201,7 +288,7 @@ read_end(struct tokg_subscribers *s, struct tokg_subscriber *c)
 	if (n > 0)
 		send_reason(c, "detached: it sent bytes after its request");
 	else
-		tokg_log("subscriber of pid %d detached", c->pid);
+		tokg_log("%s of pid %d detached", c->is_engine ? "engine" : "subscriber", c->pid);
 	s->counts.detached++;
 	disconnect(s, c);
 }
@@ -400,7 +487,7 @@ seal_outputs(const struct tokg_device *device, struct tokg_error *err)
 
 bool
 tokg_subscribers_open(struct tokg_subscribers *s, struct tokg_delivery *delivery,
-	const struct tokg_device *device, const char *path, uint32_t mode, uint32_t timeout_ms,
+	struct tokg_device *device, const char *path, uint32_t mode, uint32_t timeout_ms,
 	struct tokg_error *err)
 {
 	memset(s, 0, sizeof(*s));

@@ -3,6 +3,8 @@
  * Subscribers: processes that read embeddings. tokd/embeddings.h has the protocol. One thread;
  * nothing here blocks.
  *
+ * One of them may be the engine that makes ids (tokd/engine.h). Its lanes end with its connection.
+ *
  *   CONNECTED ── valid request ──▶ ATTACHED ── closed, died, timed out ──▶ FREE
  *       └──── refused, or no request within a second ─────────────────────▲
  */
@@ -27,6 +29,7 @@ struct tokg_subscriber {
 	uint64_t since_ns;	/* CONNECTED: since then; ATTACHED: has blocked since then, or 0 */
 	uint64_t needed;	/* ... until the cursor is here */
 	uint64_t blocks_ns;	/* blocked at every check since then, or 0 */
+	bool is_engine;
 };
 
 struct tokg_subscriber_counts {
@@ -35,7 +38,8 @@ struct tokg_subscriber_counts {
 
 struct tokg_subscribers {
 	struct tokg_delivery *delivery;
-	const struct tokg_device *device;
+	struct tokg_device *device;
+	uint64_t engines; /* that were attached so far: the number of the last one */
 	uint32_t timeout_ms;
 	struct tokg_listener listener;
 	int epoll;
@@ -46,7 +50,7 @@ struct tokg_subscribers {
 
 /* False and `err`. */
 bool tokg_subscribers_open(struct tokg_subscribers *s, struct tokg_delivery *delivery,
-	const struct tokg_device *device, const char *path, uint32_t mode, uint32_t timeout_ms,
+	struct tokg_device *device, const char *path, uint32_t mode, uint32_t timeout_ms,
 	struct tokg_error *err);
 void tokg_subscribers_close(struct tokg_subscribers *s);
 

@@ -61,7 +61,10 @@ struct tokg_embedding {
 	uint64_t t_post;	    /* TSC of the producer */
 	uint64_t visible, embedded; /* consumer's clock, ns */
 	uint64_t t_ready;	    /* CLOCK_MONOTONIC when the agent published it, ns */
-	uint64_t pad[4];
+	/* For an engine (tokd/engine.h). 0 without --engine external; all subscribers see them. */
+	uint64_t ids;	    /* offset of the first row's id in the outputs: uint32_t[tokens] */
+	uint32_t lane, use; /* with GENERATE */
+	uint64_t pad[2];
 };
 static_assert(sizeof(struct tokg_embedding) == 128, "embedding entry is ABI");
 static_assert(offsetof(struct tokg_embedding, ticket) == 32, "embedding entry is ABI");
@@ -85,7 +88,8 @@ static_assert(offsetof(struct tokg_emb_ring, tail) == 128, "embedding ring is AB
 
 struct tokg_subscribe_req {
 	uint32_t magic, version;
-	uint32_t reserved[2];
+	uint32_t flags; /* 0, or TOKG_SUBSCRIBE_ENGINE (tokd/engine.h) */
+	uint32_t reserved;
 };
 static_assert(sizeof(struct tokg_subscribe_req) == 16, "subscribe request is ABI");
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import time
@@ -16,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("TOKD_BUILD", ROOT / "build"))
 AGENT = BUILD / "app" / "tokd-gpu"
 POSTER = BUILD / "tests/unit/gpu/sink/poster"
+GENERATOR = BUILD / "tests/unit/gpu/sink/generator"
 
 
 def by_rule(prompt: list[int], n: int, rows: int) -> list[int]:
@@ -112,6 +114,68 @@ class Poster:
         word, released = self.send(f"released {n} {ms}")
         assert word == "released"
         return int(released)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+class Generator:
+    """A producer of prompts: tests/unit/gpu/sink/generator.c."""
+
+    def __init__(self, agent: Agent) -> None:
+        self.process = subprocess.Popen(
+            [GENERATOR, agent.socket], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        self._rest = b""
+        self._lines: list[list[str]] = []
+        word, *self.granted = self._read("granted")
+        assert word == "granted", self.granted
+
+    def send(self, line: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{line}\n".encode())
+        self.process.stdin.flush()
+
+    def _take(self, seconds: float) -> None:
+        """What has come, or comes in this time."""
+        out = self.process.stdout
+        assert out is not None
+        if select.select([out], [], [], seconds)[0]:
+            data = os.read(out.fileno(), 1 << 16)
+            assert data, "the generator has ended"
+            *lines, self._rest = (self._rest + data).split(b"\n")
+            self._lines += [line.decode().split() for line in lines]
+
+    def _read(self, *words: str) -> list[str]:
+        """The next line that begins with one of these words, or with any."""
+        deadline = time.monotonic() + 30
+        while True:
+            for i, line in enumerate(self._lines):
+                if not words or line[0] in words:
+                    return self._lines.pop(i)
+            assert time.monotonic() < deadline, (words, self._lines)
+            self._take(0.1)
+
+    def hear(self) -> list[str]:
+        """What happens next to a text."""
+        return self._read()
+
+    def heard(self) -> list[list[str]]:
+        """What has happened. Does not wait."""
+        self._take(0.001)
+        lines, self._lines = self._lines, []
+        return lines
+
+    def prompt(self, ids: list[int], limit: int, grant: int) -> int:
+        """Its serial."""
+        self.send(f"prompt {limit} {grant} {' '.join(map(str, ids))}")
+        word, *serial = self._read("serial", "busy")
+        assert word == "serial", word
+        return int(serial[0])
 
     def __enter__(self) -> Self:
         return self

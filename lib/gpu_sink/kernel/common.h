@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "block/wrong.h"
+#include "engine_area.h"
 #include "schedule.cuh"
 
 extern "C" {
@@ -41,6 +42,11 @@ tokg_config_proved(const struct tokg_device_config *c, struct tokg_error *err)
 
 	if (!tokg_geometry_proved(g, UINT64_MAX, err))
 		return false;
+	if (c->external_engine && g->lanes == 0)
+		return tokg_wrong(err, "device: an external engine needs lanes") == 0;
+	/* A step of a graph runs the rule, and sees no paused lane. */
+	if (c->external_engine && c->graphs)
+		return tokg_wrong(err, "device: an external engine needs workers that stay") == 0;
 	if (t->kind != g->kind || t->dtype != g->dtype || t->dim != g->dim ||
 		t->n_ids != g->n_ids ||
 		(t->kind != TOKG_KIND_WORD && t->n_positions != g->n_positions))
@@ -215,6 +221,20 @@ tokg_scratch_set(struct tokg_consumer *k, const struct tokg_scratch *s, uint8_t 
 	k->lanes = (struct tokg_lane *)(at + s->lanes);
 	k->log_head = (uint64_t *)(at + s->log_head);
 	k->asked = (uint32_t *)(at + s->asked);
+}
+
+/* Where the consumer finds what it shares with an external engine. */
+static inline void
+tokg_engine_area_set(struct tokg_consumer *k, uint8_t *outputs, uint8_t *made)
+{
+	const struct tokg_engine_area a = tokg_engine_area_plan(&k->g);
+
+	k->ids = (uint32_t *)(outputs + a.ids_off);
+	k->shown = (struct tokd_lane_shown *)(outputs + a.shown_off);
+	k->engine_made = (const struct tokd_lane_made *)made;
+	k->engine_ids = (const uint32_t *)(made + a.ids_in_made);
+	k->room = a.room;
+	k->ids_of_page = a.ids_of_page;
 }
 
 /* Initializes ctl of a new region. The caller writes `magic` last. */

@@ -216,11 +216,17 @@ bool
 region_get(struct tokg_cuda *c, const struct tokg_device_config *g, struct tokg_error *err)
 {
 	const uint64_t bytes = tokg_align(g->geometry.region_bytes, EXPORT_ALIGN);
-	const uint64_t out =
-		tokg_align(g->geometry.producers * g->geometry.out_bytes, EXPORT_ALIGN);
+	uint64_t out = g->geometry.producers * g->geometry.out_bytes;
 	struct tokg_ctl ctl = tokg_ctl_make(g);
+	struct tokg_engine_area area;
 	cudaIpcMemHandle_t ipc;
 
+	/* IPC memory can be written anyhow: one handle opens all. */
+	if (g->external_engine) {
+		area = tokg_engine_area_plan(&g->geometry);
+		out = area.made_off + area.made_bytes;
+	}
+	out = tokg_align(out, EXPORT_ALIGN);
 	if (!(g->host_ring ? host_ring_get(c, bytes, err) : gpu_ring_get(c, bytes, err)) ||
 		!gpu_memory(c, &c->outputs, out, "the outputs", err))
 		return false;
@@ -235,6 +241,7 @@ region_get(struct tokg_cuda *c, const struct tokg_device_config *g, struct tokg_
 	else
 		(void)cudaGetLastError();
 	c->d.outputs = c->outputs;
+	c->d.external_engine = g->external_engine;
 	return true;
 }
 
@@ -351,6 +358,9 @@ tokg_cuda_memory_get(
 	c->d.outbox = c->outbox;
 	c->consumer.region = (uint8_t *)c->region;
 	c->consumer.outputs = (uint8_t *)c->outputs;
+	if (g->external_engine)
+		tokg_engine_area_set(&c->consumer, c->consumer.outputs,
+			c->consumer.outputs + tokg_engine_area_plan(&g->geometry).made_off);
 	return true;
 }
 
@@ -428,6 +438,15 @@ tokg_cuda_read_outputs(struct tokg_device *d, uint64_t offset, void *to, size_t 
 	if (!tokg_in_outputs(d, offset, bytes))
 		return -1;
 	return copy_out(c, (const uint8_t *)c->outputs + offset, to, bytes);
+}
+
+/* It is in the outputs, which CUDA IPC opens once for all. */
+int
+tokg_cuda_renew_made(struct tokg_device *d, struct tokg_error *err)
+{
+	(void)d;
+	(void)err;
+	return 0;
 }
 
 int

@@ -50,7 +50,8 @@ struct tokg_out_entry {
 	uint16_t parts; /* number of entries of this slot */
 	uint64_t t_post;
 	uint64_t visible, embedded; /* consumer's clock, ns */
-	uint64_t reserved[5];
+	uint32_t lane, use;	    /* of a text that generates, for an external engine */
+	uint64_t reserved[4];
 };
 static_assert(sizeof(struct tokg_out_entry) == 128, "outbox entry is ABI");
 
@@ -98,7 +99,10 @@ struct tokg_device_config {
 	 */
 	const struct tok_vocab *text_vocab;
 	uint32_t text_flags;
-	/* With lanes in the geometry: the id that ends a text; UINT32_MAX: none. */
+	/* With lanes in the geometry: an engine of another process makes the ids (engine_area.h).
+	 */
+	bool external_engine;
+	/* Else: the id that ends a text; UINT32_MAX: none. */
 	uint32_t stop_id;
 	uint32_t ring_epoch;
 	uint32_t workers; /* cpu: threads besides the scanner; cuda: blocks, 0: as many as are
@@ -149,6 +153,12 @@ struct tokg_device_ops {
 	 */
 	int (*taken)(struct tokg_device *d, uint64_t *n);
 	/*
+	 * Before an engine attaches; may be called while the consumer runs. cpu: `made_fd` is new
+	 * memory, which no engine before has. cuda: one memory has all engines. Returns 0, or
+	 * negative with `err`.
+	 */
+	int (*renew_made)(struct tokg_device *d, struct tokg_error *err);
+	/*
 	 * False: the consumer does not end, and nothing was freed. Then leave by _exit: exit()
 	 * would have the driver destroy the context (cuda), which waits for the kernel.
 	 */
@@ -167,8 +177,10 @@ struct tokg_device {
 	enum tokg_order order;	 /* ordering guarantee of its memory */
 	char order_reason[128];
 	char sharing[256]; /* cuda: how kernels of other processes run beside the consumer; "" */
-	/* outputs: [producers][out_bytes] */
-	void *outputs;	  /* host pointer, or device pointer (cuda) */
+	/* outputs: [producers][out_bytes]; with an external engine more behind them */
+	void *outputs; /* host pointer, or device pointer (cuda) */
+	bool external_engine;
+	int made_fd;	  /* cpu: memfd that the external engine writes; -1 */
 	int outputs_fd;	  /* cpu: memfd; -1 */
 	uint8_t ipc[64];  /* cuda: cudaIpcMemHandle_t of the outputs */
 	uint8_t uuid[16]; /* cuda: of the GPU; does not depend on its number */

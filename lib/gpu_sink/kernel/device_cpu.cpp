@@ -31,7 +31,7 @@ struct cpu_device {
 	struct tokg_device d; /* first: callers have a pointer to it */
 	struct tokg_consumer consumer;
 	struct tokg_view text_view;
-	struct tokg_memory region, outputs, outbox, tables, scratch, times;
+	struct tokg_memory region, outputs, made, outbox, tables, scratch, times;
 	uint64_t scratch_zero; /* bytes of scratch that are zeroed before each incarnation */
 	struct tokg_scan *scan;
 	struct tokg_schedule *schedule; /* NULL: no graphs */
@@ -223,6 +223,26 @@ cpu_taken(struct tokg_device *d, uint64_t *n)
 }
 
 bool
+made_get(cpu_device *c, struct tokg_error *err)
+{
+	const struct tokg_engine_area area = tokg_engine_area_plan(&c->d.geometry);
+
+	return tokg_memory_of_others(
+		&c->made, area.made_bytes, "tokd-gpu-engine", tokg_numa_node_of(c->first_cpu), err);
+}
+
+int
+cpu_renew_made(struct tokg_device *d, struct tokg_error *err)
+{
+	cpu_device *const c = (cpu_device *)d;
+
+	if (!made_get(c, err))
+		return -1;
+	d->made_fd = c->made.fd;
+	return 0;
+}
+
+bool
 cpu_close(struct tokg_device *d)
 {
 	cpu_device *const c = (cpu_device *)d;
@@ -231,7 +251,7 @@ cpu_close(struct tokg_device *d)
 	if (cpu_stop(d, TOKG_STOP_NOW, 10000, &ignored) < 0)
 		return false;
 	for (tokg_memory *m :
-		{&c->region, &c->outputs, &c->outbox, &c->tables, &c->scratch, &c->times})
+		{&c->region, &c->outputs, &c->made, &c->outbox, &c->tables, &c->scratch, &c->times})
 		tokg_memory_free(m);
 	free(c);
 	return true;
@@ -245,6 +265,7 @@ const struct tokg_device_ops cpu_ops = {
 	tokg_mapped_read,
 	cpu_read_outputs,
 	cpu_taken,
+	cpu_renew_made,
 	cpu_close,
 };
 
@@ -275,11 +296,17 @@ memory_all(cpu_device *c, const struct tokg_device_config *g, struct tokg_error 
 	struct tokg_device *const d = &c->d;
 	const int node = tokg_numa_node_of(g->first_cpu);
 	const uint64_t entries = tokg_outbox_size(&d->geometry);
+	uint64_t out = d->geometry.producers * d->geometry.out_bytes;
 
+	if (g->external_engine) {
+		out = tokg_engine_area_plan(&d->geometry).made_off;
+		if (!made_get(c, err))
+			return false;
+	}
 	/* Producers write the region; only this process writes the outputs. */
 	if (!tokg_memory_get(&c->region, d->geometry.region_bytes, "tokd-gpu-ring", 0, node, err) ||
-		!tokg_memory_get(&c->outputs, d->geometry.producers * d->geometry.out_bytes,
-			"tokd-gpu-outputs", F_SEAL_FUTURE_WRITE, node, err) ||
+		!tokg_memory_get(
+			&c->outputs, out, "tokd-gpu-outputs", F_SEAL_FUTURE_WRITE, node, err) ||
 		!tokg_memory_get(&c->outbox, sizeof(*d->outbox) + entries * sizeof(tokg_out_entry),
 			NULL, 0, node, err) ||
 		!tables_copy(c, &g->tables, node, err) || !scratch_get(c, g->graphs, node, err) ||
@@ -312,7 +339,7 @@ tokg_device_cpu(const struct tokg_device_config *asked, struct tokg_error *err)
 		return NULL;
 	}
 	for (tokg_memory *m :
-		{&c->region, &c->outputs, &c->outbox, &c->tables, &c->scratch, &c->times})
+		{&c->region, &c->outputs, &c->made, &c->outbox, &c->tables, &c->scratch, &c->times})
 		*m = tokg_memory_none();
 	c->d.ops = &cpu_ops;
 	c->d.geometry = g->geometry;
@@ -333,6 +360,8 @@ tokg_device_cpu(const struct tokg_device_config *asked, struct tokg_error *err)
 	c->d.region_dmabuf = -1;
 	c->d.outputs = c->outputs.at;
 	c->d.outputs_fd = c->outputs.fd;
+	c->d.external_engine = g->external_engine;
+	c->d.made_fd = c->made.fd;
 	c->d.order = TOKG_ORDER_FAST;
 	snprintf(c->d.order_reason, sizeof(c->d.order_reason),
 		"host memory; ring on %s, outputs on %s", tokg_memory_pages(&c->region),
@@ -351,6 +380,8 @@ tokg_device_cpu(const struct tokg_device_config *asked, struct tokg_error *err)
 	c->consumer.heads = g->heads;
 	c->consumer.text_by_slot = g->graphs;
 	c->consumer.stop_id = g->stop_id;
+	if (g->external_engine)
+		tokg_engine_area_set(&c->consumer, (uint8_t *)c->outputs.at, (uint8_t *)c->made.at);
 	ctl = (struct tokg_ctl *)c->region.at;
 	*ctl = tokg_ctl_make(g);
 	__atomic_store_n(&ctl->magic, TOKG_MAGIC, __ATOMIC_RELEASE);

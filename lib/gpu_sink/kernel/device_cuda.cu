@@ -97,11 +97,11 @@ bool
 workers_count(struct tokg_cuda *c, uint32_t asked, struct tokg_error *err)
 {
 	int of_one = 0, processors = 0, shared = 0;
+	const void *const kernel = c->as_graphs ? tokg_graphs_kernel() : kernel_of(c);
 	int64_t most;
 
 	if (!tokg_cuda_good(c,
-		    cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-			    &of_one, kernel_of(c), TOKG_BLOCK, 0),
+		    cudaOccupancyMaxActiveBlocksPerMultiprocessor(&of_one, kernel, TOKG_BLOCK, 0),
 		    "occupancy of the kernel", err) ||
 		!tokg_cuda_good(c,
 			cudaDeviceGetAttribute(
@@ -168,6 +168,16 @@ host_ms(void)
 	return (uint64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
+/* A stop is asked for again until it succeeds: a failure must not be forgotten meanwhile. */
+int
+ended(const struct tokg_cuda *c, struct tokg_error *err)
+{
+	if (c->failure.text[0] == '\0')
+		return 0;
+	*err = c->failure;
+	return -1;
+}
+
 int
 cuda_stop(struct tokg_device *d, enum tokg_stop how, uint32_t timeout_ms, struct tokg_error *err)
 {
@@ -177,7 +187,7 @@ cuda_stop(struct tokg_device *d, enum tokg_stop how, uint32_t timeout_ms, struct
 	cudaError_t e;
 
 	if (!c->running)
-		return 0;
+		return ended(c, err);
 	if (!tokg_cuda_good(c, cudaSetDevice(c->index), "choosing it", err))
 		return -1;
 	if (stop_write(c, how) < 0)
@@ -192,7 +202,9 @@ cuda_stop(struct tokg_device *d, enum tokg_stop how, uint32_t timeout_ms, struct
 		    c, e, "the kernel failed, and with it all GPU memory of this process", err))
 		return -1;
 	c->running = false;
-	return !c->as_graphs || tokg_graphs_ended(c, err) ? 0 : -1;
+	if (c->as_graphs && !tokg_graphs_ended(c, err))
+		c->failure = *err;
+	return ended(c, err);
 }
 
 /* Writes the whole word; the agent's `epoch` in it is kept. */
@@ -257,7 +269,7 @@ cuda_close(struct tokg_device *d)
 	struct tokg_cuda *const c = (struct tokg_cuda *)d;
 	struct tokg_error ignored;
 
-	if (cuda_stop(d, TOKG_STOP_NOW, 10000, &ignored) < 0)
+	if (cuda_stop(d, TOKG_STOP_NOW, 10000, &ignored) < 0 && c->running)
 		return false;
 	tokg_graphs_free(c);
 	tokg_cuda_memory_free(c);
@@ -277,6 +289,7 @@ const struct tokg_device_ops cuda_ops = {
 	tokg_cuda_read,
 	tokg_cuda_read_outputs,
 	tokg_cuda_taken,
+	tokg_cuda_renew_made,
 	cuda_close,
 };
 
@@ -371,7 +384,7 @@ tokg_device_cuda(const struct tokg_device_config *g, struct tokg_error *err)
 	}
 	c->d.ops = &cuda_ops;
 	c->d.geometry = g->geometry;
-	c->d.region_fd = c->d.region_dmabuf = c->d.outputs_fd = -1;
+	c->d.region_fd = c->d.region_dmabuf = c->d.outputs_fd = c->d.made_fd = -1;
 	c->host_ring = tokg_memory_none();
 	c->index = g->index;
 	c->consumer.g = g->geometry;

@@ -22,6 +22,7 @@ struct tokg_cuda {
 	bool as_graphs;
 	struct tokg_schedule *schedule; /* in GPU memory; with graphs */
 	struct tokg_graphs *graphs;	/* NULL: none were made yet */
+	struct tokg_error failure;	/* of a launch by the GPU; "": none has failed */
 	cudaStream_t kernel, io;
 	tokg_cuda_write_fn write_value;
 	CUresult write_error;	      /* of the last failed write_value */
@@ -87,6 +88,8 @@ tokg_block_here(bool encodes)
 bool tokg_graphs_start(struct tokg_cuda *c, struct tokg_error *err);
 /* When all have ended: counts launches in the device. False with `err`: a launch has failed. */
 bool tokg_graphs_ended(struct tokg_cuda *c, struct tokg_error *err);
+/* The one whose blocks are --workers. */
+const void *tokg_graphs_kernel(void);
 void tokg_graphs_free(struct tokg_cuda *c);
 
 /* Copies the vocabulary of TEXT slots, which may be NULL, to the GPU. False with `err`. */
@@ -109,3 +112,4 @@ int tokg_cuda_write_u64(struct tokg_device *d, uint64_t offset, uint64_t value);
 int tokg_cuda_read(struct tokg_device *d, uint64_t offset, void *to, size_t bytes);
 int tokg_cuda_read_outputs(struct tokg_device *d, uint64_t offset, void *to, size_t bytes);
 int tokg_cuda_taken(struct tokg_device *d, uint64_t *n);
+int tokg_cuda_renew_made(struct tokg_device *d, struct tokg_error *err);

@@ -8,6 +8,7 @@
 
 #include "engine_rule.h"
 #include "lanes.cuh"
+#include "relay.cuh"
 
 TOKG_DEV void
 tokg_engine_step(const tokg_consumer *c, tokg_look *l)
@@ -47,6 +48,15 @@ tokg_engine_pass(const tokg_consumer *c, uint32_t producer)
 	return made;
 }
 
+/* The stand-in's, or an external engine's. */
+TOKG_DEV bool
+tokg_lanes_pass(const tokg_consumer *c, uint32_t producer)
+{
+	if (c->shown == NULL)
+		return tokg_engine_pass(c, producer);
+	return tokg_relay_pass(c, producer);
+}
+
 /* Runs until the consumer ends. */
 TOKG_DEV void
 tokg_engine(const tokg_consumer *c, tokg_block *b)
@@ -63,7 +73,7 @@ tokg_engine(const tokg_consumer *c, tokg_block *b)
 		bool made = false;
 
 		for (uint32_t p = b->tid; p < c->g.producers; p += b->n)
-			made = tokg_engine_pass(c, p) || made;
+			made = tokg_lanes_pass(c, p) || made;
 		tokg_idle(b, made);
 		leaves = pass % 64 == 0 && tokg_worker_leaves(c, &since);
 	}

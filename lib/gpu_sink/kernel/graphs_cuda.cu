@@ -185,6 +185,12 @@ tokg_graphs_ended(struct tokg_cuda *c, struct tokg_error *err)
 		       c->index, cudaGetErrorString((cudaError_t)s->failed)) == 0;
 }
 
+const void *
+tokg_graphs_kernel(void)
+{
+	return (const void *)tokg_graph_rows;
+}
+
 void
 tokg_graphs_free(struct tokg_cuda *c)
 {

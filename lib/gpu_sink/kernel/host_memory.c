@@ -88,3 +88,30 @@ tokg_memory_get(struct tokg_memory *m, uint64_t bytes, const char *name, int sea
 	tokg_numa_place(m->at, m->bytes, node);
 	return true;
 }
+
+bool
+tokg_memory_of_others(
+	struct tokg_memory *m, uint64_t bytes, const char *name, int node, struct tokg_error *err)
+{
+	const uint64_t all = tokg_align(bytes, TOKG_PAGE);
+	const int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	void *at = MAP_FAILED;
+
+	if (fd >= 0 && ftruncate(fd, (off_t)all) == 0 &&
+		fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+		at = mmap(
+			m->at, all, PROT_READ, MAP_SHARED | (m->at != NULL ? MAP_FIXED : 0), fd, 0);
+	if (at == MAP_FAILED) {
+		snprintf(err->text, sizeof(err->text),
+			"device: %" PRIu64 " bytes of memory (%s): %s", bytes, name,
+			strerror(errno));
+		if (fd >= 0)
+			close(fd);
+		return false;
+	}
+	if (m->fd >= 0)
+		close(m->fd);
+	*m = (struct tokg_memory){.at = at, .bytes = all, .fd = fd};
+	tokg_numa_place(at, all, node);
+	return true;
+}

@@ -19,7 +19,8 @@
  *   embed       check, validate (some blocks) ─▶ rows (many blocks) ─▶ entry, done
  *   step        the engine's next token of each lane; launched when the last step has ended
  *
- * A child that was launched ends by itself, also after a stop: what is claimed is then done.
+ * A child that was launched ends by itself, also after a stop: what is claimed is then done, except
+ * slots whose check word is wrong at STOP_NOW.
  */
 #pragma once
 

@@ -132,7 +132,9 @@ struct tokg_lane {
 	uint64_t prompt;       /* ids of the text */
 	uint64_t last, before; /* ids: the last one, and the one before it */
 	uint64_t made;	       /* tokens */
-	uint64_t pad[2];
+	uint32_t use;	       /* how many texts it has had; never 0 after the first */
+	uint32_t shown;	       /* external: the use that is shown as OPEN; 0: none */
+	uint64_t engine;       /* external: the one attached when it was begun */
 };
 
 /* A slot that is right, and more than a job. Its parts are in `parts`. */
@@ -174,10 +176,16 @@ struct tokg_consumer {
 	uint64_t text_scratch_bytes;
 	bool text_by_slot; /* with graphs: blocks of many children run at the same time */
 	/* Of generation; see lanes.cuh. */
-	struct tokg_lane *lanes;	    /* [producers * lanes] */
-	uint64_t *log_head;		    /* [producers]: next position of the log */
-	uint32_t *asked;		    /* [producers * slots]: flags of the header */
-	uint32_t stop_id;		    /* the engine's end of a text */
+	struct tokg_lane *lanes; /* [producers * lanes] */
+	uint64_t *log_head;	 /* [producers]: next position of the log */
+	uint32_t *asked;	 /* [producers * slots]: flags of the header */
+	uint32_t stop_id;	 /* the engine's end of a text */
+	/* Of an external engine; see relay.cuh and engine_area.h. shown NULL: there is none. */
+	uint32_t *ids;		       /* of all rows */
+	struct tokd_lane_shown *shown; /* [producers * lanes] */
+	const struct tokd_lane_made *engine_made;
+	const uint32_t *engine_ids; /* [producers * lanes][room] */
+	uint32_t room, ids_of_page;
 	const uint64_t *owner;		    /* in host memory; changes while the owner runs */
 	uint64_t owner_limit_ns;	    /* the consumer ends after this time without a change */
 	struct tokg_scan_times *scan_times; /* in host memory; NULL: not measured */
@@ -275,9 +283,13 @@ tokg_done_write(const tokg_consumer *c, const tokg_job *j, uint64_t status)
 	tokg_cas_fenced(tokg_done_in(c, c->back, j->slot), j->done_was, done);
 }
 
-/* Writes a record's outbox entry except its seq, which is 1 + the index that it returns. */
+/*
+ * Writes a record's outbox entry except its seq, which is 1 + the index that it returns. `lane`: it
+ * begins there; or NULL.
+ */
 TOKG_DEV uint64_t
-tokg_entry_write(const tokg_consumer *c, const tokg_job *j, uint8_t status, uint64_t now)
+tokg_entry_write(const tokg_consumer *c, const tokg_job *j, const tokg_lane *lane, uint8_t status,
+	uint64_t now)
 {
 	struct tokg_out_entry e = {};
 	uint64_t words[sizeof(e) / 8];
@@ -301,6 +313,10 @@ tokg_entry_write(const tokg_consumer *c, const tokg_job *j, uint8_t status, uint
 	e.t_post = j->t_post;
 	e.visible = j->visible;
 	e.embedded = now;
+	if (lane != NULL) {
+		e.lane = (uint32_t)(lane - c->lanes);
+		e.use = lane->use;
+	}
 #ifdef TOKG_STAGES
 	e.reserved[0] = j->checked;
 	e.reserved[1] = j->handed;
@@ -321,8 +337,8 @@ tokg_entry_publish(const tokg_consumer *c, uint64_t index)
 	tokg_st_fenced((uint64_t *)(c->outbox + (index & c->outbox_mask)), index + 1);
 }
 
-/* By who finishes a slot that generates, before it is done. */
-TOKG_DEV void
+/* By who finishes a slot that generates, before it is done. Returns its lane. */
+TOKG_DEV const tokg_lane *
 tokg_lane_begin(const tokg_consumer *c, const tokg_job *j)
 {
 	const uint32_t producer = j->slot / c->g.slots, flags = c->asked[j->slot];
@@ -333,7 +349,7 @@ tokg_lane_begin(const tokg_consumer *c, const tokg_job *j)
 
 	/* An older incarnation had begun it: it is cut. */
 	if (TOKG_BEGUN_TURN(tokg_own_ld_acquire(&lane->begun)) == turn)
-		return;
+		return lane;
 	if (j->tokens > 0)
 		last = ids[j->tokens - 1] % c->g.n_ids;
 	tokg_put(&lane->epoch, j->epoch);
@@ -341,9 +357,14 @@ tokg_lane_begin(const tokg_consumer *c, const tokg_job *j)
 	tokg_put(&lane->last, last);
 	tokg_put(&lane->before, 0);
 	tokg_put(&lane->made, 0);
+	if (++lane->use == 0)
+		lane->use = 1;
+	/* An engine that comes later does not get the entry. */
+	tokg_put(&lane->engine, tokg_ld(&tokg_ctl_of(c)->engine));
 	/* Before `done`: who waits for all lanes looks when all slots are done. */
 	tokg_st(tokg_word(c, tokg_opened_at(&c->g, producer, number)), TOKG_LANE_WORD(0, turn, 0));
 	tokg_own_st_release(&lane->begun, TOKG_BEGUN(c->incarnation, turn));
+	return lane;
 }
 
 /*
@@ -373,14 +394,15 @@ tokg_lanes_repair(const tokg_consumer *c, const tokg_block *b)
 TOKG_DEV void
 tokg_slot_finish(const tokg_consumer *c, const tokg_job *j, uint64_t status, uint64_t now)
 {
+	const tokg_lane *lane = NULL;
 	uint64_t index;
 
 	if (!tokg_done_lacks(c, j))
 		return;
-	index = tokg_entry_write(c, j, (uint8_t)status, now);
-	tokg_stamps_write(c, j, now);
 	if (status == TOKG_OK && (j->flags & TOKG_GENERATE))
-		tokg_lane_begin(c, j);
+		lane = tokg_lane_begin(c, j);
+	index = tokg_entry_write(c, j, lane, (uint8_t)status, now);
+	tokg_stamps_write(c, j, now);
 	tokg_fence();
 	tokg_entry_publish(c, index);
 	tokg_done_write(c, j, status);
@@ -395,7 +417,7 @@ tokg_part_finish(const tokg_consumer *c, const tokg_job *j, uint64_t status, uin
 	uint64_t worst;
 
 	if (right) {
-		const uint64_t index = tokg_entry_write(c, j, (uint8_t)status, now);
+		const uint64_t index = tokg_entry_write(c, j, NULL, (uint8_t)status, now);
 
 		tokg_fence();
 		tokg_entry_publish(c, index);
@@ -452,10 +474,23 @@ tokg_job_finish(
 	return true;
 }
 
+/* For an external engine: ids beside their rows, which are before them in the outputs. */
+TOKG_DEV void
+tokg_ids_copy(const tokg_consumer *c, const tokg_block *b, const tokg_job *j)
+{
+	const uint32_t *const from = (const uint32_t *)(c->copies + j->ids) + j->row0;
+	uint32_t *const to = c->ids + j->out / TOKG_OUT_ALIGN * c->ids_of_page + j->row0;
+
+	for (uint32_t i = b->tid; i < j->rows; i += b->n)
+		to[i] = from[i];
+}
+
 /* All threads: the rows. Returns the job's status. */
 TOKG_DEV uint64_t
 tokg_job_rows(const tokg_consumer *c, tokg_block *b, const tokg_job *j)
 {
+	if (c->ids != NULL)
+		tokg_ids_copy(c, b, j);
 	const uint64_t bad = tokg_rows(b, &c->e, (const uint32_t *)(c->copies + j->ids) + j->row0,
 		j->rows, (uint64_t)j->position0 + j->row0,
 		c->outputs + j->out + (uint64_t)j->row0 * c->g.row_bytes);

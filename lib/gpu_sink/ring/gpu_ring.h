@@ -178,9 +178,9 @@ enum tokg_ask {
 /* How a lane's turn ended. LOST is never in the ring. */
 enum tokg_end {
 	TOKG_END_STOP = 1,  /* the model's end of a text, which is not in the log */
-	TOKG_END_LENGTH,    /* all that was granted, and FINAL */
+	TOKG_END_LENGTH,    /* all that was granted, and FINAL; or an external engine can no more */
 	TOKG_END_CANCELLED, /* as asked */
-	TOKG_END_CUT,	    /* the consumer was restarted */
+	TOKG_END_CUT,	    /* the consumer was restarted, or no engine has it */
 	TOKG_END_STALE,	    /* the producer's epoch has ended */
 	TOKG_END_LOST,	    /* the agent is gone */
 };
@@ -307,6 +307,8 @@ struct tokg_ctl {
 	uint32_t stop;	    /* enum tokg_stop, written by the agent */
 	uint32_t incarnation;
 	uint64_t busy; /* its clock, ns: written each ms during a scan that finds slots */
+	/* Written by the agent: the external engine that is attached, counted from 1; 0: none. */
+	uint64_t engine;
 };
 static_assert(sizeof(struct tokg_ctl) <= TOKG_PAGE, "ctl is one page");
 

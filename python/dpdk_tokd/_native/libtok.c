@@ -48,6 +48,7 @@ PyInit_libtok(void)
 	decode_stream_type = add_type(module, &decode_stream_spec);
 	if (vocab_type != NULL && stream_type != NULL && decode_stream_type != NULL &&
 		options_init() && PyModule_AddFunctions(module, words_methods) == 0 &&
+		PyModule_AddFunctions(module, engine_methods) == 0 &&
 		PyModule_AddIntConstant(module, "THREADS_MAX", BATCH_THREADS_MAX) == 0) {
 		Py_DECREF(vocab_type);
 		return module;

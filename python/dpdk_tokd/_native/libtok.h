@@ -164,7 +164,7 @@ PyObject *json_lines(PyObject *module, PyObject *args);
 PyObject *stream_in_use(void); /* sets RuntimeError; NULL */
 
 /* Words of tokd/ring.h in shared memory, which Python cannot load and store itself. */
-extern PyMethodDef words_methods[];
+extern PyMethodDef words_methods[], engine_methods[];
 
 /* Made once: numpy, which this module needs, is loaded once in a process as well. */
 extern PyType_Spec vocab_spec, stream_spec, decode_stream_spec;

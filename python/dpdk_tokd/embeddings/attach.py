@@ -12,14 +12,17 @@ from ..ring.errors import RingError, RingRefused
 from .layout import (
     CURSOR_BYTES,
     DATA_OFFSET,
+    ENGINE_REP,
     ENTRY,
     HDR,
     HOLD_MAGIC,
     MAGIC,
     REP,
     REQ,
+    SUBSCRIBE_ENGINE,
     VERSION,
     Dtype,
+    EngineReply,
     Outputs,
     Reply,
 )
@@ -36,16 +39,34 @@ class Attached:
     ring: mmap.mmap
     entries: int
     outputs: mmap.mmap | None  # None: of a GPU, see reply.ipc
+    engine: EngineReply | None = None
+    made: mmap.mmap | None = None  # what an engine writes
 
 
-def attach(path: str, timeout: float) -> Attached:
+def attach(path: str, timeout: float, as_engine: bool = False) -> Attached:
     """Attach within `timeout` seconds.
 
     OSError: no such socket, no permission, or no answer in time; RingRefused; RingError.
     """
-    message = REQ.pack(HOLD_MAGIC, VERSION, 0, 0)
-    with request(path, message, REP.size, 3, timeout) as (s, reply, fds):
-        return _parse_reply(s, reply, fds, path)
+    message = REQ.pack(HOLD_MAGIC, VERSION, SUBSCRIBE_ENGINE if as_engine else 0, 0)
+    size = REP.size + (ENGINE_REP.size if as_engine else 0)
+    with request(path, message, size, 3 + as_engine, timeout) as (s, reply, fds):
+        if not as_engine:
+            return _parse_reply(s, reply, fds, path)
+        a = _parse_reply(s, reply[: REP.size], fds[:3], path)  # a refusal has no more
+        return _parse_engine(a, reply, fds, path)
+
+
+def _parse_engine(a: Attached, data: bytes, fds: array.array[int], path: str) -> Attached:
+    if len(data) != REP.size + ENGINE_REP.size or len(fds) != (2 if a.outputs is None else 4):
+        raise RingError(f"{path}: engine reply of {len(data)} bytes, {len(fds)} descriptors")
+    e = EngineReply._make(ENGINE_REP.unpack_from(data, REP.size))
+    if a.reply.reserved != SUBSCRIBE_ENGINE or e.n_ids == 0 or e.ids_off < a.reply.out_bytes:
+        raise RingError(f"{path}: invalid engine reply: {e}")
+    a.engine = e
+    if a.outputs is not None:  # else it is in GPU memory, too
+        a.made = map_whole(fds[3], mmap.PROT_READ | mmap.PROT_WRITE, "engine's memory", 1)
+    return a
 
 
 def _parse_reply(s: socket.socket, data: bytes, fds: array.array[int], path: str) -> Attached:

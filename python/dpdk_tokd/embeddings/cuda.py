@@ -11,11 +11,14 @@ import ctypes
 import ctypes.util
 import uuid
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from ..ring.errors import RingError
 
 LAZY_PEER_ACCESS = 1
 EVENT_DISABLE_TIMING = 2
+STREAM_NON_BLOCKING = 1
+TO_DEVICE, TO_HOST = 1, 2  # enum cudaMemcpyKind
 LEGACY_STREAM = 1  # the default stream, of all threads; what is recorded there follows all streams
 # ... but those that were created as non-blocking
 PER_THREAD_STREAM = 2  # another one in each thread
@@ -55,6 +58,9 @@ class CudaOutputs:
         self.device = self._number_of(gpu)
         self.address = 0
         self._event: ctypes.c_void_p | None = None
+        self._allocated: list[ctypes.c_void_p] = []
+        self._number: ctypes.c_void_p | None = None
+        self._stream: ctypes.c_void_p | None = None
         handle = _IpcHandle()
         ctypes.memmove(ctypes.addressof(handle), ipc, 64)
         pointer = ctypes.c_void_p()
@@ -63,7 +69,7 @@ class CudaOutputs:
             _IpcHandle,
             ctypes.c_uint,
         ]
-        with self._current_device():
+        with self.current_device():
             self._check(
                 self._cuda.cudaIpcOpenMemHandle(ctypes.byref(pointer), handle, LAZY_PEER_ACCESS),
                 "cudaIpcOpenMemHandle",
@@ -91,7 +97,7 @@ class CudaOutputs:
             raise RingError(f"{what}: {text}")
 
     @contextlib.contextmanager
-    def _current_device(self) -> Iterator[None]:
+    def current_device(self) -> Iterator[None]:
         """Make the outputs' GPU the calling thread's current device; restores it afterwards."""
         before = ctypes.c_int()
         self._check(self._cuda.cudaGetDevice(ctypes.byref(before)), "cudaGetDevice")
@@ -101,6 +107,47 @@ class CudaOutputs:
         finally:
             self._check(self._cuda.cudaSetDevice(before.value), f"cudaSetDevice({before.value})")
 
+    def read(self, offset: int, size: int) -> bytes:
+        """A copy of some of the outputs, in host memory."""
+        to = ctypes.create_string_buffer(size)
+        self._copy(to, ctypes.c_void_p(self.address + offset), size, TO_HOST)
+        return to.raw
+
+    def upload(self, number: int) -> int:
+        """The address of a number in GPU memory, until the next call; it is there now."""
+        if self._number is None:
+            self._number = ctypes.c_void_p(self.zeros(8))
+        self._copy(self._number, ctypes.byref(ctypes.c_uint64(number)), 8, TO_DEVICE)
+        return int(self._number.value or 0)
+
+    def zeros(self, size: int) -> int:
+        """The address of so many bytes of new GPU memory, until closed."""
+        to = ctypes.c_void_p()
+        with self.current_device():
+            rc = self._cuda.cudaMalloc(ctypes.byref(to), ctypes.c_size_t(size))
+            self._check(rc, "cudaMalloc")
+        self._allocated.append(to)
+        self._copy(to, ctypes.create_string_buffer(size), size, TO_DEVICE)
+        return int(to.value or 0)
+
+    @property
+    def stream(self) -> int:
+        """A stream of its own: what is done on it waits for nothing else of this process."""
+        if self._stream is None:
+            stream = ctypes.c_void_p()
+            with self.current_device():
+                rc = self._cuda.cudaStreamCreateWithFlags(ctypes.byref(stream), STREAM_NON_BLOCKING)
+                self._check(rc, "cudaStreamCreateWithFlags")
+            self._stream = stream
+        return int(self._stream.value or 0)
+
+    def _copy(self, to: Any, source: Any, size: int, kind: int) -> None:
+        stream = ctypes.c_void_p(self.stream)
+        with self.current_device():
+            rc = self._cuda.cudaMemcpyAsync(to, source, ctypes.c_size_t(size), kind, stream)
+            self._check(rc, "cudaMemcpyAsync")
+            self._check(self._cuda.cudaStreamSynchronize(stream), "cudaStreamSynchronize")
+
     def wait(self, streams: Iterable[int]) -> None:
         """Wait until what was launched on these streams before has ended.
 
@@ -108,7 +155,7 @@ class CudaOutputs:
         default stream cannot be named from another thread: for it the whole GPU is waited for. One
         thread at a time.
         """
-        with self._current_device():
+        with self.current_device():
             for stream in streams:
                 if stream == PER_THREAD_STREAM:
                     self._check(self._cuda.cudaDeviceSynchronize(), "cudaDeviceSynchronize")
@@ -129,8 +176,15 @@ class CudaOutputs:
     def close(self) -> None:
         address, self.address = self.address, 0
         if address:
-            with self._current_device():
+            with self.current_device():
                 if self._event is not None:
                     self._cuda.cudaEventDestroy(self._event)
                     self._event = None
+                if self._stream is not None:
+                    self._cuda.cudaStreamDestroy(self._stream)
+                    self._stream = None
+                for memory in self._allocated:
+                    self._cuda.cudaFree(memory)
+                self._allocated.clear()
+                self._number = None
                 self._cuda.cudaIpcCloseMemHandle(ctypes.c_void_p(address))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""include/tokd/embeddings.h in Python: the ring of embeddings, and the messages of a subscriber."""
+"""include/tokd/embeddings.h and engine.h in Python: the ring of embeddings, and the messages of a
+subscriber and of an engine."""
 
 from __future__ import annotations
 
@@ -16,13 +17,17 @@ TAIL_OFFSET = 128
 CURSOR_BYTES = 4096
 
 HDR = struct.Struct("<QIIQ")  # up to pad0; head and tail are loaded by themselves
-ENTRY = struct.Struct("<QQIIIIQHHB3xIIQQQQQ32x")
+ENTRY = struct.Struct("<QQIIIIQHHB3xIIQQQQQQII16x")
 REQ = struct.Struct("<IIII")
 REP = struct.Struct("<IIIIQQQIIII64s16s128s")
+ENGINE_REP = struct.Struct("<IIIIQQQ32x")  # behind REP
+
+SUBSCRIBE_ENGINE = 1
 
 FIRST = 1 << 0
 LAST = 1 << 1
 ABORT = 1 << 3
+GENERATE = 1 << 6
 
 
 class Outputs(enum.IntEnum):
@@ -69,6 +74,32 @@ class Entry(NamedTuple):
     visible: int
     embedded: int
     t_ready: int
+    ids: int
+    lane: int
+    use: int
+
+
+class EngineReply(NamedTuple):
+    """What struct tokg_engine_rep has besides."""
+
+    lanes: int
+    room: int
+    n_ids: int
+    reserved: int
+    ids_off: int
+    shown_off: int
+    made_off: int
+
+
+class LaneEnd(enum.IntEnum):
+    """enum tokd_lane_end. An engine gives STOP, LENGTH or CUT."""
+
+    OPEN = 0
+    STOP = 1  # the model ended the text
+    LENGTH = 2  # all that was asked for, or that the model can
+    CANCELLED = 3  # the client wants no more
+    CUT = 4  # the engine cannot go on with it, or broke a rule; or the consumer was restarted
+    STALE = 5  # the appliance is gone
 
 
 class Reply(NamedTuple):

@@ -47,6 +47,8 @@ class EmbeddingReader(PollingReader[Embedding]):
     attached, those of one worker in the order of posting. One thread at a time.
     """
 
+    _as_engine = False
+
     def __init__(self, path: str | os.PathLike[str], timeout: float | None = None) -> None:
         """Attach to the subscribers' socket at `path`.
 
@@ -63,7 +65,7 @@ class EmbeddingReader(PollingReader[Embedding]):
         self._pending: deque[Embedding] = deque()
         self._moving = threading.Lock()
         self._move_again = False
-        self._a: Attached | None = attach(self._path, ATTACH_TIMEOUT_S)
+        self._a: Attached | None = attach(self._path, ATTACH_TIMEOUT_S, self._as_engine)
         reply = self._a.reply
         self.dim = reply.dim
         self.dtype = Dtype(reply.dtype)
@@ -239,7 +241,7 @@ class EmbeddingReader(PollingReader[Embedding]):
         self._pending.clear()
         if self._cuda is not None:
             self._cuda.close()
-        for memory in (a.ring, a.cursor, a.outputs):
+        for memory in (a.ring, a.cursor, a.outputs, a.made):
             try:
                 if memory is not None:
                     memory.close()

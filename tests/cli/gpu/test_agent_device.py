@@ -107,6 +107,10 @@ def test_a_signal_ends_it_within_the_drain(started: Callable[[], Agent]) -> None
     [
         (["--ring", "gpu"], "--ring gpu: needs --device cuda:N"),
         (["--launch", "graph"], "--launch graph: needs --device cuda:N"),
+        (
+            ["--device", "cuda:0", "--launch", "graph", "--lanes", "4", "--engine", "external"],
+            "--engine external: needs --launch persistent",
+        ),
         (["--ring", "disk"], "--ring disk: give gpu or host"),
         (["--ring", "disk", "--device", "cuda:0"], "--ring disk: give gpu or host"),
     ],

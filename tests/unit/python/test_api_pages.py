@@ -10,6 +10,7 @@ from types import FunctionType
 import dpdk_tokd
 import dpdk_tokd.bulk
 import dpdk_tokd.embedder
+import dpdk_tokd.embeddings
 import dpdk_tokd.hf
 import dpdk_tokd.tiktoken
 
@@ -19,7 +20,8 @@ PAGE = Path(__file__).parents[3] / "doc/api/index.rst"
 def test_every_public_name_is_on_the_page() -> None:
     named = re.findall(r"^\.\. auto\w+:: dpdk_tokd\.([\w.]+)$", PAGE.read_text(), re.MULTILINE)
     public = [*dpdk_tokd.__all__, "tiktoken.Encoding"]
-    for folder in dpdk_tokd.bulk, dpdk_tokd.embedder, dpdk_tokd.hf:
+    folders = (dpdk_tokd.bulk, dpdk_tokd.embedder, dpdk_tokd.embeddings, dpdk_tokd.hf)
+    for folder in folders:
         for name in folder.__all__:
             if getattr(folder, name) is not getattr(dpdk_tokd, name, None):
                 public.append(f"{folder.__name__.removeprefix('dpdk_tokd.')}.{name}")

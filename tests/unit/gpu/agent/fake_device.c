@@ -55,6 +55,16 @@ taken(struct tokg_device *d, uint64_t *n)
 	return 0;
 }
 
+static int
+renew_made(struct tokg_device *d, struct tokg_error *err)
+{
+	if (d->made_fd >= 0)
+		close(d->made_fd);
+	d->made_fd = memfd_create("made", MFD_CLOEXEC);
+	assert_true(d->made_fd >= 0);
+	return 0;
+}
+
 static bool
 close_device(struct tokg_device *d)
 {
@@ -68,6 +78,7 @@ static const struct tokg_device_ops ops = {
 	.write_u64 = write_u64,
 	.read = read_bytes,
 	.taken = taken,
+	.renew_made = renew_made,
 	.close = close_device,
 };
 
@@ -93,7 +104,7 @@ fake_open(struct fake *f)
 	f->device.region = calloc(1, g->region_bytes);
 	f->device.outputs_fd = memfd_create("outputs", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	assert_int_equal(ftruncate(f->device.outputs_fd, 2 * 65536), 0);
-	f->device.region_fd = f->device.region_dmabuf = -1;
+	f->device.region_fd = f->device.region_dmabuf = f->device.made_fd = -1;
 	f->device.outbox =
 		calloc(1, sizeof(struct tokg_outbox) + OUTBOX * sizeof(struct tokg_out_entry));
 	assert_non_null(f->device.outbox);

@@ -34,8 +34,11 @@ read_entries(struct agent *a)
 {
 	const struct tokg_out_entry *e = tokg_outbox_entry(a->d->outbox, a->taken);
 
-	while (__atomic_load_n(&e->seq, __ATOMIC_ACQUIRE) == a->taken + 1)
+	while (__atomic_load_n(&e->seq, __ATOMIC_ACQUIRE) == a->taken + 1) {
+		if (a->engine != NULL)
+			engine_offer(a->engine, e);
 		e = tokg_outbox_entry(a->d->outbox, ++a->taken);
+	}
 	return a->taken == __atomic_load_n(&a->d->outbox->reserved, __ATOMIC_ACQUIRE);
 }
 

@@ -9,7 +9,7 @@
  *                          connections break, agents and workers go and come back, the consumer's
  *                          threads end at any access to the ring
  *
- * generate [--in-order] [--heads]. TOKG_STRESS_TEXTS: how many, TOKG_STRESS_SEED.
+ * generate [--in-order] [--heads] [--external]. TOKG_STRESS_TEXTS: how many, TOKG_STRESS_SEED.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -63,7 +63,7 @@ seconds(void)
 }
 
 static void
-set_up(bool any_order, bool heads, uint64_t seed)
+set_up(bool any_order, bool heads, bool external, uint64_t seed)
 {
 	struct tokg_device_config c = {
 		.geometry = {.producers = PRODUCERS,
@@ -82,6 +82,7 @@ set_up(bool any_order, bool heads, uint64_t seed)
 			.dim = 4,
 			.n_ids = N_IDS,
 			.word = w.word},
+		.external_engine = external,
 		.stop_id = STOP_ID,
 		.ring_epoch = 1,
 		.workers = 2,
@@ -96,6 +97,8 @@ set_up(bool any_order, bool heads, uint64_t seed)
 	threads_age(w.agent.d);
 	if (w.agent.d->ops->start(w.agent.d, 1, &err) < 0)
 		bail_out(&err);
+	if (external)
+		w.agent.engine = engine_make(&w.agent, seed);
 	w.dice = seed;
 	for (uint32_t i = 0; i < PRODUCERS; i++)
 		w.side[i] = side_make(&w.agent, i, seed * 1000 + i, any_order);
@@ -168,6 +171,8 @@ run_injected(void)
 				inject(w.side[i], &killing);
 		}
 		agent_step(&w.agent);
+		if (w.agent.engine != NULL)
+			engine_step(w.agent.engine, begun < w.texts);
 		if (killing && threads_ended()) {
 			restart_consumer();
 			killing = false;
@@ -214,18 +219,33 @@ agent_thread(void *nothing)
 	return NULL;
 }
 
+static void *
+engine_thread(void *nothing)
+{
+	(void)nothing;
+	while (!__atomic_load_n(&w.over, __ATOMIC_ACQUIRE)) {
+		engine_step(w.agent.engine, true);
+		sched_yield();
+	}
+	return NULL;
+}
+
 static void
 run_threads(void)
 {
-	pthread_t producer[PRODUCERS], agent;
+	pthread_t producer[PRODUCERS], agent, engine;
 
 	for (uint32_t i = 0; i < PRODUCERS; i++)
 		pthread_create(&producer[i], NULL, producer_thread, w.side[i]);
 	pthread_create(&agent, NULL, agent_thread, NULL);
+	if (w.agent.engine != NULL)
+		pthread_create(&engine, NULL, engine_thread, NULL);
 	for (uint32_t i = 0; i < PRODUCERS; i++)
 		pthread_join(producer[i], NULL);
 	__atomic_store_n(&w.over, true, __ATOMIC_RELEASE);
 	pthread_join(agent, NULL);
+	if (w.agent.engine != NULL)
+		pthread_join(engine, NULL);
 }
 
 int
@@ -233,22 +253,25 @@ main(int argc, char **argv)
 {
 	const char *const texts = getenv("TOKG_STRESS_TEXTS"), *const seed =
 								       getenv("TOKG_STRESS_SEED");
-	bool any_order = INJECT, heads = false;
+	bool any_order = INJECT, heads = false, external = false;
 
 	for (int i = 1; i < argc; i++) {
 		any_order = any_order && strcmp(argv[i], "--in-order") != 0;
 		heads = heads || strcmp(argv[i], "--heads") == 0;
+		external = external || strcmp(argv[i], "--external") == 0;
 	}
 	w.texts = texts != NULL ? strtoull(texts, NULL, 10) : INJECT ? 20000 : 3000;
 	printf("1..1\n");
-	set_up(any_order, heads, seed != NULL ? strtoull(seed, NULL, 10) : 1);
+	set_up(any_order, heads, external, seed != NULL ? strtoull(seed, NULL, 10) : 1);
 	if (INJECT)
 		run_injected();
 	else
 		run_threads();
 	for (uint32_t i = 0; i < PRODUCERS && n_wrong == 0; i++)
 		side_judge(w.side[i]);
-	printf("# %" PRIu64 " restarts of the consumer; wrong: %" PRIu64 "\n", n_restarts, n_wrong);
+	printf("# %" PRIu64 " restarts of the consumer, %" PRIu64 " engines died; wrong: %" PRIu64
+	       "\n",
+		n_restarts, n_engines, n_wrong);
 	printf("%s 1 - %s, %s\n", n_wrong == 0 ? "ok" : "not ok",
 		any_order ? "any order" : "in order", INJECT ? "injected" : "threads");
 	fflush(stdout);

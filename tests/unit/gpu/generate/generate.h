@@ -42,6 +42,7 @@ struct agent {
 	uint64_t turn[PRODUCERS], passed[PRODUCERS][SLOTS];
 	uint64_t heartbeat;
 	uint32_t last_epoch;
+	struct engine *engine; /* external; NULL: the one that stands in */
 };
 
 uint64_t region_load(const struct tokg_device *d, uint64_t offset);
@@ -61,8 +62,15 @@ void side_die(struct side *s);	   /* the worker; a successor comes */
 uint64_t side_texts(const struct side *s);
 /* All have ended as they must, and no lane is lost. Prints. */
 void side_judge(struct side *s);
-/* Of the consumer, so far: texts may be cut. */
-extern uint64_t n_restarts;
+/* Of the consumer, and of external engines, so far: texts may be cut. */
+extern uint64_t n_restarts, n_engines;
+
+/* engine.c */
+struct engine *engine_make(struct agent *a, uint64_t seed);
+/* Each entry of the outbox, before its outputs are released. */
+void engine_offer(struct engine *e, const struct tokg_out_entry *entry);
+/* It puts an id into some lanes. `may_die`: or dies, and another one comes. */
+void engine_step(struct engine *e, bool may_die);
 
 /* threads.cpp */
 #ifdef __cplusplus

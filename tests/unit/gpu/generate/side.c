@@ -272,7 +272,8 @@ on_ended(void *owner, uint32_t lane, uint64_t serial, enum tokg_end how)
 		right = tokg_engine_next(t->last, t->before, t->prompt, N_IDS) == STOP_ID;
 		break;
 	case TOKG_END_CUT:
-		right = s->ends[how] <= LANES * n_restarts;
+		right = s->ends[how] <=
+			LANES * (n_restarts + __atomic_load_n(&n_engines, __ATOMIC_SEQ_CST));
 		break;
 	case TOKG_END_LOST:
 		right = s->ends[how] <= LANES * s->n_regrants;

@@ -208,8 +208,8 @@ def test_who_cannot_open_the_rows_does_not_stay_a_subscriber(
 ) -> None:
     attached = []
 
-    def attach(path: str, timeout: float) -> embedding_attach.Attached:
-        a = embedding_attach.attach(path, timeout)
+    def attach(path: str, timeout: float, as_engine: bool) -> embedding_attach.Attached:
+        a = embedding_attach.attach(path, timeout, as_engine)
         a.reply = a.reply._replace(outputs=layout.Outputs.CUDA_IPC)
         attached.append(a)
         return a
@@ -478,7 +478,8 @@ def test_requests_that_are_none_are_refused_in_words(agent: Agent) -> None:
             layout.REQ.pack(layout.HOLD_MAGIC, layout.VERSION + 1, 0, 0),
             f"version {layout.VERSION + 1}",
         ),
-        (layout.REQ.pack(layout.HOLD_MAGIC, layout.VERSION, 1, 0), "a field it lacks"),
+        (layout.REQ.pack(layout.HOLD_MAGIC, layout.VERSION, 2, 0), "a field it lacks"),
+        (layout.REQ.pack(layout.HOLD_MAGIC, layout.VERSION, 0, 1), "a field it lacks"),
     ]:
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
             s.settimeout(5)

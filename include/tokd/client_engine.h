@@ -64,6 +64,8 @@ TOKD_API void tokd_engine_take(
 TOKD_API uint32_t tokd_engine_tick(struct tokd_engine *e, uint64_t now_ns);
 /* Time of the next time-out; UINT64_MAX: none. May be early, never late. */
 TOKD_API uint64_t tokd_engine_next(const struct tokd_engine *e);
+/* A POLL is to be sent now. */
+TOKD_API bool tokd_engine_owes(const struct tokd_engine *e);
 /* Up to `max` packets to send now. */
 TOKD_API uint32_t tokd_engine_packets(
 	struct tokd_engine *e, struct tokd_packet *out, uint32_t max, uint64_t now_ns);

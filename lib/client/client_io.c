@@ -247,7 +247,9 @@ next_at(const struct tokd_client *c)
 
 	for (uint32_t i = 0; i < c->n; i++) {
 		const struct appliance *a = &c->appliance[i];
-		const uint64_t of_texts = tokd_engine_next(a->engine);
+		/* By what the caller has taken since the last turn. */
+		const bool owes = !a->wants_write && tokd_engine_owes(a->engine);
+		const uint64_t of_texts = owes ? 0 : tokd_engine_next(a->engine);
 
 		if (of_texts < next)
 			next = of_texts;

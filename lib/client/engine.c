@@ -46,6 +46,7 @@ engine_begin(struct tokd_engine *e, struct slot *s)
 	s->limit = WINDOW;
 	s->sacked = s->lost = 0;
 	s->stopped = s->known = s->final = s->pausing = s->behind = false;
+	s->doubted = 0;
 	s->cookie = e->cookie;
 	s->have = s->told = s->ids_crc = s->unacked = s->whole = s->untold = 0;
 	s->took = false;

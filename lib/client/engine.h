@@ -71,6 +71,7 @@ struct slot {
 			     trip */
 	bool stopped;
 	bool known;	    /* the appliance has the stream */
+	uint64_t doubted;   /* but said that it has not, at this time; 0: heard of it since */
 	bool behind;	    /* its latest reply had fewer packets than it acknowledged before */
 	uint64_t cookie;    /* of the latest VALIDATE that was heeded; 0: none */
 	uint32_t validated; /* VALIDATEs heeded, of the request */

@@ -205,6 +205,12 @@ polls(struct tokd_engine *e, struct tokd_packet *out, uint32_t max, uint64_t now
 	return n;
 }
 
+bool
+tokd_engine_owes(const struct tokd_engine *e)
+{
+	return e->queue[POLL].head != NOBODY;
+}
+
 static uint32_t
 last_acks(struct tokd_engine *e, struct tokd_packet *out, uint32_t max)
 {

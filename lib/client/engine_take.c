@@ -161,6 +161,20 @@ may_try_again(const struct tokd_engine *e, struct slot *s, uint32_t reason, uint
 	return s->n_busy <= RESENDS_MAX || now < s->busy_at + e->config.timeout_ns;
 }
 
+/*
+ * UNKNOWN may be older than what has come of an answer: a POLL overtook the text. It counts if
+ * nothing else is heard.
+ */
+static bool
+is_gone(struct tokd_engine *e, struct slot *s, uint64_t now)
+{
+	if (s->doubted == 0) {
+		s->doubted = now;
+		engine_queue_poll(e, s, POLL_ASK);
+	}
+	return now - s->doubted > e->rto;
+}
+
 static void
 failed(struct tokd_engine *e, struct slot *s, const struct tokd_rep *rep, uint64_t now)
 {
@@ -171,6 +185,14 @@ failed(struct tokd_engine *e, struct slot *s, const struct tokd_rep *rep, uint64
 
 	/* Only a POLL arrived, no text: the time-out sends the text again. */
 	if (reason == TOKD_R_UNKNOWN && !s->known)
+		return;
+	/*
+	 * It has begun since. Begun again under the same stream id it could not get what it has
+	 * acknowledged. If it has gone meanwhile, a POLL is answered with UNKNOWN.
+	 */
+	if (reason == TOKD_R_BUSY && s->known)
+		return;
+	if (reason == TOKD_R_UNKNOWN && has_begun(s->r) && !is_gone(e, s, now))
 		return;
 	if (reason == TOKD_R_ID && s->r->flags & TOKD_REQUEST_DECODE &&
 		rep->text_end >= s->r->len) { /* there is no such id */
@@ -329,6 +351,7 @@ tokd_engine_take(struct tokd_engine *e, const void *datagram, size_t len, uint64
 		return;
 	}
 	s->known = true;
+	s->doubted = 0;
 	s->behind = rep.ack < s->ack;
 
 	moved = engine_text_heard(e, s, &rep, now);

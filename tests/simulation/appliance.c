@@ -191,6 +191,8 @@ appliance_start(struct world *w)
 	check_new_ring(w);
 	if (p->attack == STOPPED_SINK)
 		sink_make(a);
+	if (p->lanes > 0)
+		generator_make(w);
 	world_trace(w, "appliance up", a->instance, 0, 0);
 	a->turn_at = w->now;
 	world_put(w, w->now, TURN, (uint32_t)a->instance, NULL);
@@ -233,6 +235,7 @@ appliance_stop(struct world *w, bool drain)
 		for (uint32_t i = 0; i < DRAIN_TURNS; i++)
 			tokd_worker_turn(&a->w);
 		tokd_shutdown(&a->w);
+		answers_shut_down(w);
 	}
 	walk(w);
 	free_held(&a->w);

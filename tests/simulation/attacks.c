@@ -96,7 +96,7 @@ plan_of_attack(enum sim_attack attack)
 		.done_ms = 10000,
 		.reader_ms = 1000,
 		.network = {.delay = 10 * US, .jitter = US},
-		.fault = {NEVER, NEVER, NEVER, NEVER, NEVER},
+		.fault = {NEVER, NEVER, NEVER, NEVER, NEVER, NEVER},
 		.slow_pause = 700 * MS};
 
 	switch (attack) {

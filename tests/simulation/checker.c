@@ -113,8 +113,10 @@ check_free(struct world *w)
 		free(c->text[i].ids);
 		free(c->text[i].decoded);
 	}
-	for (uint32_t i = 0; i < c->n_asks; i++)
+	for (uint32_t i = 0; i < c->n_asks; i++) {
 		free(c->ask[i].r.ids);
+		answer_free(&c->ask[i]);
+	}
 	for (uint32_t i = 0; i < INSTANCES_MAX; i++)
 		free(c->log[i].record);
 	free(c->ask);
@@ -291,6 +293,8 @@ check_record(struct world *w, const struct tokd_rec *rec, const void *ids)
 	world_trace(w, "record", rec->flags, rec->stream_id, rec->serial);
 	c->records++;
 	c->ids += rec->count;
+	if (answer_record(w, s, key->ask_1 != 0 ? &c->ask[key->ask_1 - 1] : NULL, rec, ids))
+		return;
 	if (s->over || s->begun == ((rec->flags & TOKD_REC_FIRST) != 0) || rec->first != s->n)
 		check_fault(w, "record %" PRIu64 " of serial %" PRIu64 " is out of order",
 			c->records, rec->serial);
@@ -355,23 +359,37 @@ is_explained(const struct world *w, const struct ask *k)
 	const struct plan *p = &w->plan;
 	const bool time = p->fault.partition != NEVER || p->fault.stall != NEVER ||
 			  p->fault.clock_jump != NEVER || p->slow_readers > 0 ||
-			  p->fault.crash != NEVER;
+			  p->fault.crash != NEVER || p->fault.generator != NEVER;
+	const bool generate = k->r.flags & TOKD_REQUEST_GENERATE;
+	const bool no_lane = generate && k->r.arrived < k->r.packets;
 	/* Answers are kept for less time than a client takes to ask again. */
-	const bool forgotten = p->done_ms < 10000 && k->begun < w->calm_at;
+	bool forgotten = p->done_ms < 10000 && k->begun < w->calm_at;
 
 	/*
 	 * Ids of the texts in progress, which take turns, fit neither ring nor side store: also in
 	 * the calm. A text has about a byte of ids a byte.
 	 */
-	const bool no_room = p->side_bytes + p->ring_bytes / 2 <
-			     UINT64_C(1) * p->text_most * p->clients * IN_FLIGHT / 4;
+	const bool no_room = (generate && p->side_bytes < 1 << 20) ||
+			     p->side_bytes + p->ring_bytes / 2 <
+				     UINT64_C(1) * p->text_most * p->clients * IN_FLIGHT / 4;
 
+	/* Others needed its place; an answer that has begun is not begun again. */
+	if (generate && w->check.n_keys > p->streams && k->begun < w->calm_at)
+		forgotten = true;
 	if (k->r.status == TOKD_E_REFUSED && k->r.reason == TOKD_R_EXPIRED)
 		return forgotten || no_room;
+	/* Its sink is given up because it held the ring for too long. */
+	if (generate && p->shed && k->r.status == TOKD_E_REFUSED && k->r.reason == TOKD_R_SINK)
+		return true;
+	/* There is no queue for lanes: others may be first each time. Also in the calm. */
+	if (no_lane && k->r.status == TOKD_E_REFUSED && k->r.reason == TOKD_R_TIMEOUT)
+		return true;
 	if (k->begun >= w->calm_at)
 		return false;
+	if (generate && k->r.status == TOKD_E_ANSWER)
+		return p->network.spoil > 0;
 	if (k->r.status == TOKD_E_TIMEOUT)
-		return time;
+		return time || no_lane;
 	/* A spoilt text may have more ids than the true one, and is given up before its end. */
 	if (k->r.status == TOKD_E_IDS_CRC || k->r.status == TOKD_E_ROOM)
 		return p->network.spoil > 0;
@@ -383,6 +401,9 @@ is_explained(const struct world *w, const struct ask *k)
 		return p->network.spoil > 0;
 	case TOKD_R_UNKNOWN: /* so many texts that failed for want of room are forgotten soon */
 		return forgotten || no_room || p->fault.crash != NEVER;
+	case TOKD_R_SINK: /* or it seems dead, by a clock that jumps */
+		return generate && (p->fault.generator != NEVER || p->fault.clock_jump != NEVER);
+	case TOKD_R_VALIDATE: /* each start has another cookie */
 	case TOKD_R_SHUTDOWN:
 		return p->fault.crash != NEVER;
 	case TOKD_R_TIMEOUT:
@@ -421,12 +442,15 @@ check_ended(struct world *w, struct ask *k)
 	if (r->status != TOKD_OK) {
 		count_end(&w->check, r);
 		if (w->plan.attack == SIM_ATTACKS && !is_explained(w, k))
-			check_fault(w, "a request of client %u ended with status %d, reason %s",
-				k->client, r->status, tokd_reason_name(r->reason));
+			check_fault(w,
+				"a request of client %u ended with status %d, reason %s: stream "
+				"%" PRIu64 "%s",
+				k->client, r->status, tokd_reason_name(r->reason), r->stream_id,
+				r->flags & TOKD_REQUEST_GENERATE ? ", GENERATE" : "");
 		return;
 	}
 	w->check.took[w->check.ok++] = w->now - k->begun;
-	if (r->ids != NULL &&
+	if (r->ids != NULL && !(r->flags & TOKD_REQUEST_GENERATE) &&
 		(r->n_ids != want.n || memcmp(r->out, want.items, want.each * want.n) != 0))
 		check_fault(w, "wrong ids at client %u, of %u", k->client, want.n);
 }
@@ -440,7 +464,10 @@ check_end(struct world *w)
 	for (uint32_t i = 0; i < c->n_asks; i++) {
 		const struct ask *k = &c->ask[i];
 
-		if (!k->gone && k->r.status == TOKD_OK && k->in_ring == 0 && c->faults == 0)
+		const bool is_there =
+			k->in_ring > 0 && (k->answered || !(k->r.flags & TOKD_REQUEST_GENERATE));
+
+		if (!k->gone && k->r.status == TOKD_OK && !is_there && c->faults == 0)
 			check_fault(w, "a request of client %u ended well, but no ring has it",
 				k->client);
 	}

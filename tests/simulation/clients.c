@@ -50,6 +50,7 @@ let_go(struct world *w, struct ask *k)
 {
 	free(k->r.ids);
 	k->r.ids = NULL;
+	answer_free(k);
 	k->ended = w->now;
 	w->n_pending--;
 }
@@ -85,17 +86,52 @@ client_takes(struct world *w, uint32_t i, struct packet *p)
 	wake_by(w, i, RTE_MAX(w->now + WAKE_NS, c->stalled_until));
 }
 
-static void
-ended(struct world *w, struct client *c, struct ask *k)
+/* Bytes of `out`. */
+static uint32_t
+room_of(const struct world *w, const struct ask *k)
+{
+	if (k->r.flags & TOKD_REQUEST_GENERATE)
+		return k->r.max_ids;
+	return check_want(w, k).each * k->r.max_ids;
+}
+
+/* It has ended, or was cancelled. */
+void
+client_forgets(struct world *w, struct client *c, struct ask *k)
 {
 	const uint32_t guard = GUARD;
 
-	if (k->r.ids != NULL &&
-		memcmp(k->r.out + check_want(w, k).each * k->r.max_ids, &guard, sizeof(guard)) != 0)
+	if (k->r.ids != NULL && memcmp(k->r.out + room_of(w, k), &guard, sizeof(guard)) != 0)
 		check_fault(w, "ids were written past their room");
-	check_ended(w, k);
 	c->ask[k->r.slot] = NULL;
 	let_go(w, k);
+}
+
+static void
+ended(struct world *w, struct client *c, struct ask *k)
+{
+	if (k->r.flags & TOKD_REQUEST_GENERATE) {
+		answer_take(w, c, k);
+		answer_ended(w, k);
+	}
+	check_ended(w, k);
+	client_forgets(w, c, k);
+}
+
+/* Of answers, what is there; also by callers that were not woken for it, but for the time. */
+static void
+take_answers(struct world *w, struct client *c, uint32_t i)
+{
+	for (uint32_t s = 0; w->plan.lanes > 0 && s < IN_FLIGHT; s++) {
+		struct ask *k = c->ask[s];
+		uint64_t next;
+
+		if (k == NULL || !(k->r.flags & TOKD_REQUEST_GENERATE))
+			continue;
+		next = answer_take(w, c, k);
+		if (next != NEVER)
+			wake_by(w, i, RTE_MAX(next, w->now + US));
+	}
 }
 
 void
@@ -121,6 +157,7 @@ client_wakes(struct world *w, uint32_t i)
 				ended(w, c, done[d]->user);
 		}
 	} while (n == DONE_MOST || c->rx.n > 0);
+	take_answers(w, c, i);
 	next = tokd_client_next_ns(c->c);
 	if (next != UINT64_MAX)
 		wake_by(w, i, w->now + RTE_MAX(next, US));
@@ -143,6 +180,7 @@ submit(struct world *w, struct client *c, uint32_t i)
 	const struct text *t;
 	struct want want;
 	uint32_t room;
+	bool generate;
 
 	k->text = world_dice(w, w->plan.attack == SIM_ATTACKS ? TEXTS : SMALL_TEXTS);
 	k->text += is_greedy(w, i) ? SMALL_TEXTS : 0;
@@ -156,12 +194,16 @@ submit(struct world *w, struct client *c, uint32_t i)
 		k->r.len = t->n_ids * sizeof(*t->ids);
 	}
 	want = check_want(w, k);
-	room = k->r.max_ids = want.n + world_dice(w, 8);
-	if (w->plan.attack != SIM_ATTACKS || world_dice(w, 4) != 0) {
-		k->r.out = malloc(want.each * room + sizeof(guard));
+	k->r.max_ids = want.n + world_dice(w, 8);
+	generate = w->plan.lanes > 0 && k->r.flags == 0 && world_dice(w, 2) == 0;
+	if (generate)
+		answer_ask(w, k);
+	if (generate || w->plan.attack != SIM_ATTACKS || world_dice(w, 4) != 0) {
+		room = room_of(w, k);
+		k->r.out = malloc(room + sizeof(guard));
 		if (k->r.out == NULL)
 			abort();
-		memcpy(k->r.out + want.each * room, &guard, sizeof(guard));
+		memcpy(k->r.out + room, &guard, sizeof(guard));
 	}
 	if (w->plan.attack == SIM_ATTACKS && world_dice(w, 4) == 0)
 		k->r.flags |= TOKD_REQUEST_STREAM;

@@ -27,13 +27,15 @@ static const char usage[] =
 
 struct totals {
 	uint64_t worlds, asks, ok, refused, timeout, ids_crc, gone, complete, again, read, events;
+	uint64_t answers[TOKD_MADE_CANCELLED + 1], cut, tokens, tokens_in_ring;
 	uint64_t fault[SIM_FAULTS], counter[C_COUNT];
 };
 
 /* What shows that queues, tables and stores were full, and that frames were noticed as wrong. */
 static const enum tokd_counter shown[] = {C_RX_DUPLICATE, C_RX_REORDERED, C_FEED_DEFERRED,
 	C_REPLY_AGAIN, C_SIDE_COPIED, C_SIDE_FULL, C_DROP_IP_CKSUM, C_DROP_UDP_CKSUM,
-	C_DROP_RING_FULL, C_DROP_UNKNOWN};
+	C_DROP_RING_FULL, C_DROP_UNKNOWN, C_DROP_LANES, C_SINK_AGAIN, C_SINK_BADSUM,
+	C_SINK_RECONNECTS};
 
 static void
 add(struct totals *t, const struct world *w)
@@ -51,6 +53,11 @@ add(struct totals *t, const struct world *w)
 	t->complete += c->complete;
 	t->again += c->again;
 	t->read += c->read;
+	for (uint32_t i = 0; i <= TOKD_MADE_CANCELLED; i++)
+		t->answers[i] += c->answers[i];
+	t->cut += c->cut;
+	t->tokens += c->tokens;
+	t->tokens_in_ring += c->tokens_in_ring;
 	t->events += w->n_events;
 	for (uint32_t i = 0; i < SIM_FAULTS; i++)
 		t->fault[i] += w->count[i];
@@ -75,6 +82,14 @@ print_totals(const struct totals *t)
 	printf("%" PRIu64 " texts complete in the ring, %" PRIu64
 	       " of them again under a new name; %" PRIu64 " records read by readers\n",
 		t->complete, t->again, t->read);
+	printf("%" PRIu64 " answers complete in the ring: %" PRIu64 " stopped, %" PRIu64
+	       " of full length, %" PRIu64 " cancelled; %" PRIu64
+	       " requests had none or a part; %" PRIu64 " ids made in the ring, %" PRIu64
+	       " at clients\n",
+		t->answers[TOKD_MADE_STOP] + t->answers[TOKD_MADE_LENGTH] +
+			t->answers[TOKD_MADE_CANCELLED],
+		t->answers[TOKD_MADE_STOP], t->answers[TOKD_MADE_LENGTH],
+		t->answers[TOKD_MADE_CANCELLED], t->cut, t->tokens_in_ring, t->tokens);
 }
 
 static void
@@ -98,6 +113,10 @@ print_plan(const struct plan *p)
 		p->fault.stall != NEVER ? " stall" : "",
 		p->fault.clock_jump != NEVER ? " clock-jump" : "", p->six ? " (IPv6)" : "",
 		p->one_address ? " (one address)" : "", p->readers, p->slow_readers, p->hostile_hz);
+	if (p->lanes > 0)
+		printf("  answers: to %u lanes, to %u ids, stop id %u%s%s\n", p->lanes,
+			p->limit_most, p->stop_id, p->shed ? ", sheds" : "",
+			p->fault.generator != NEVER ? ", generator faults" : "");
 }
 
 /* 0: it held. */

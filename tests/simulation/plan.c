@@ -57,5 +57,10 @@ plan_of_seed(uint64_t seed)
 	p.tx_refused = (uint32_t)maybe(d, between(d, 1, 200), 0);
 	p.six = maybe(d, true, false);
 	p.one_address = maybe(d, true, false);
+	p.lanes = (uint32_t)maybe(d, between(d, 1, LANES_SIM_MAX), 0);
+	p.limit_most = 1u << between(d, 3, 9);
+	p.stop_id = between(d, 0, 400); /* or none */
+	p.shed = maybe(d, true, false);
+	p.fault.generator = p.lanes > 0 ? maybe(d, SECOND, NEVER) : NEVER;
 	return p;
 }

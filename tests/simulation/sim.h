@@ -10,6 +10,8 @@
  *   appliance.c  the worker, its turns, crashes and restarts
  *   clients.c    processes with libtokd-client; their requests
  *   sink.c       a GPU sink whose tokd-gpu was stopped
+ *   generator.c  a tokd-gpu that continues texts
+ *   answers.c    what it made, at clients and in the ring
  *   readers.c    processes with libtokd-reader: good, slow, stopped
  *   hostile.c    forged and mutated frames
  *   attacks.c    the plans of attacks, their limits and their table; attackers.c: their frames
@@ -58,6 +60,7 @@ struct cost {
 #define FRAME_MAX 1536
 #define CLIENTS_MAX 256
 #define READERS_SIM_MAX 4
+#define LANES_SIM_MAX 8
 #define IN_FLIGHT 64		/* requests of a client in progress */
 #define TEXTS 48		/* distinct texts of a world */
 #define SMALL_TEXTS (TEXTS / 2) /* of an attack: the others are for greedy clients */
@@ -118,6 +121,11 @@ enum sim_fault {
 	READER_DROPS,
 	FORGERIES,
 	CHANGED_FORGERIES,
+	GENERATOR_KILLS,
+	GENERATOR_RESTARTS, /* of its consumer */
+	GENERATOR_BREAKS,   /* of its connection */
+	CANCELS,
+	SLOW_CALLERS, /* who let an answer wait */
 	SIM_FAULTS
 };
 extern const char *const sim_fault_name[SIM_FAULTS];
@@ -131,7 +139,7 @@ struct network_plan {
 
 /* Mean ns between; NEVER. */
 struct fault_plan {
-	uint64_t partition, crash, client_crash, stall, clock_jump;
+	uint64_t partition, crash, client_crash, stall, clock_jump, generator;
 };
 
 struct plan {
@@ -157,6 +165,10 @@ struct plan {
 	uint32_t tx_refused; /* of 10,000 batches */
 	bool six;	     /* every second client has IPv6 */
 	bool one_address;    /* the others have one address together */
+	uint32_t lanes;	     /* the most that a tokd-gpu has; 0: no text is continued */
+	uint32_t limit_most; /* of an answer */
+	uint32_t stop_id;
+	bool shed; /* --sink-full */
 };
 
 struct packet {
@@ -179,6 +191,7 @@ enum event_kind {
 	CLIENT_CRASH,
 	STALL,
 	CLOCK_JUMP,
+	GENERATOR,
 	EVENTS
 };
 
@@ -208,6 +221,15 @@ struct want {
 	uint32_t n, each; /* of so many bytes each */
 };
 
+/* Items of an answer, as far as they came. */
+struct answer {
+	uint32_t prompt;       /* ids of the text */
+	uint32_t last, before; /* the newest two */
+	uint32_t n;
+	uint8_t end; /* enum tokd_made_end */
+	bool begun, wrong;
+};
+
 /* One request of a client, from submitting to its end. */
 struct ask {
 	struct tokd_request r;
@@ -215,6 +237,14 @@ struct ask {
 	uint64_t begun, ended; /* ended 0: in progress */
 	uint32_t in_ring;      /* completed under so many names */
 	bool gone;	       /* its client crashed */
+	/* with GENERATE */
+	bool slow, cancelled;
+	uint64_t cancel_at, take_at;
+	struct answer answer;
+	uint32_t *made; /* its ids */
+	uint8_t *said;	/* their text */
+	uint32_t n_said, said_room;
+	bool answered; /* a ring has the whole answer */
 };
 
 struct client {
@@ -269,6 +299,7 @@ struct serial {
 	uint32_t key_1; /* in keys, from 1; 0: unknown */
 	uint32_t n;
 	bool begun, over, wrong;
+	struct answer answer;
 };
 
 /* A record as it was published. */
@@ -295,6 +326,8 @@ struct checker {
 	uint64_t ok, refused[TOKD_R_MAX], timeout, ids_crc, other, gone;
 	uint64_t records, ids, complete, again; /* again: under another name of the same request */
 	uint64_t twice;
+	uint64_t answers[TOKD_MADE_CANCELLED + 1]; /* in rings, by end */
+	uint64_t cut, tokens, tokens_in_ring;	   /* answers that failed; ids at clients */
 	uint64_t read, drops, drops_seen; /* records; readers dropped, and those who noticed */
 	uint64_t faults;
 	char fault[256]; /* the first */
@@ -307,6 +340,7 @@ struct world {
 	uint64_t trace_hash, n_events;
 	uint64_t calm_at; /* faults have ended then; NEVER: not yet */
 	uint64_t cut_until;
+	uint64_t over_at;   /* all requests have ended, and lanes are still used since */
 	bool last_ones;	    /* each client makes its last requests, in the calm */
 	uint32_t n_pending; /* requests to be made, or in progress */
 	struct event *heap;
@@ -373,9 +407,31 @@ void appliance_control(struct world *w);
 void sink_make(struct appliance *a);
 void sink_control(struct appliance *a);
 
+/* generator.c */
+void generator_make(struct world *w);
+/* Something happens to it. Returns when it comes back: `again`; 0: it goes on. */
+uint64_t generator_fault(struct world *w, bool again);
+/* Nothing is posted, and no lane used. */
+bool generator_is_idle(const struct world *w);
+
+/* answers.c */
+void answer_ask(struct world *w, struct ask *k);
+void answer_free(struct ask *k);
+/* Its client was woken, and perhaps takes some. Returns when it must be woken for it; NEVER. */
+uint64_t answer_take(struct world *w, struct client *c, struct ask *k);
+void answer_ended(struct world *w, struct ask *k);
+/* A record behind the last one of a prompt. False: it is not of an answer. */
+bool answer_record(struct world *w, struct serial *s, struct ask *k, const struct tokd_rec *rec,
+	const uint8_t *items);
+/* The appliance has drained: no text has a lane. */
+void answers_shut_down(struct world *w);
+/* No text is continued any more; false: wait for it. */
+bool answers_are_over(struct world *w);
+
 /* clients.c */
 void client_start(struct world *w, uint32_t i);
 void client_crash(struct world *w, uint32_t i);
+void client_forgets(struct world *w, struct client *c, struct ask *k);
 void client_takes(struct world *w, uint32_t i, struct packet *p);
 void client_wakes(struct world *w, uint32_t i);
 void client_submits(struct world *w, uint32_t i);

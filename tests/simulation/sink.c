@@ -10,6 +10,7 @@
 
 #include "control/app.h"
 #include "control/gpu_sink_control.h"
+#include "seams.h"
 #include "sim.h"
 
 #define SLOTS 64
@@ -82,6 +83,7 @@ sink_control(struct appliance *a)
 {
 	static struct tokd_app app;
 
+	seams_client(SEAMS_READER); /* whose clock does not jump */
 	app.n_workers = 1;
 	app.worker[0] = &a->w;
 	if (a->w.sink != NULL)

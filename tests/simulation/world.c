@@ -76,7 +76,12 @@ const char *const sim_fault_name[SIM_FAULTS] = {[FRAMES_LOST] = "frames-lost",
 	[SLOW_READS] = "slow-reads",
 	[READER_DROPS] = "reader-drops",
 	[FORGERIES] = "forgeries",
-	[CHANGED_FORGERIES] = "changed-forgeries"};
+	[CHANGED_FORGERIES] = "changed-forgeries",
+	[GENERATOR_KILLS] = "generator-kills",
+	[GENERATOR_RESTARTS] = "generator-restarts",
+	[GENERATOR_BREAKS] = "generator-breaks",
+	[CANCELS] = "cancels",
+	[SLOW_CALLERS] = "slow-callers"};
 
 void
 world_fault(struct world *w, enum sim_fault fault)
@@ -249,6 +254,20 @@ clock_jump(struct world *w)
 }
 
 static void
+fault_of_generator(struct world *w, bool back)
+{
+	uint64_t back_at = 0;
+
+	if (back || w->calm_at == NEVER)
+		back_at = generator_fault(w, back);
+	world_trace(w, "tokd-gpu", back, back_at, 0);
+	if (back_at != 0)
+		world_put(w, back_at, GENERATOR, 1, NULL);
+	else
+		again(w, GENERATOR, w->plan.fault.generator);
+}
+
+static void
 crash_client(struct world *w)
 {
 	const uint32_t who = world_dice(w, w->plan.clients);
@@ -325,6 +344,7 @@ start(struct world *w)
 	again(w, CLIENT_CRASH, p->fault.client_crash);
 	again(w, STALL, p->fault.stall);
 	again(w, CLOCK_JUMP, p->fault.clock_jump);
+	again(w, GENERATOR, p->fault.generator);
 	if (p->hostile_hz > 0)
 		world_put(w, MS, HOSTILE, 0, NULL);
 }
@@ -372,6 +392,9 @@ happen(struct world *w, const struct event *e)
 	case CLOCK_JUMP:
 		clock_jump(w);
 		break;
+	case GENERATOR:
+		fault_of_generator(w, e->who);
+		break;
 	default:
 		abort();
 	}
@@ -407,10 +430,11 @@ is_over(struct world *w)
 	if (w->n_pending > 0 || !w->a.up)
 		return false;
 	if (w->last_ones)
-		return true;
+		return answers_are_over(w);
 	if (w->calm_at == NEVER)
 		calm(w);
-	else if (w->now > w->calm_at + w->plan.network.late_by + w->plan.network.twice_by + SECOND)
+	else if (answers_are_over(w) &&
+		 w->now > w->calm_at + w->plan.network.late_by + w->plan.network.twice_by + SECOND)
 		last_requests(w);
 	return false;
 }

@@ -99,7 +99,7 @@ def test_an_answer_fails_with_its_engine_and_the_next_one_answers_again(start, l
     start("--sink", f"gpu=shm:{agent.socket}")
     prompt = b"for ever and ever"
     with Asker(lab, (SERVER_IP, wire.PORT)) as asker:
-        cut, after = Answer(prompt, 1 << 30, flags=wire.F_STREAM), Answer(prompt, 5)
+        cut, after = Answer(prompt, 1 << 20, flags=wire.F_STREAM), Answer(prompt, 5)
         with Running(agent) as running:
             running.engine.end = lambda *_: False  # type: ignore[method-assign]
             while len(cut.bytes) < 300:

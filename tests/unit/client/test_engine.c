@@ -465,6 +465,29 @@ TEST(a_path_that_takes_less_while_a_text_pauses)
 	world_free(w);
 }
 
+/* It was on its way while the text began. */
+TEST(busy_of_a_text_that_has_begun_is_not_heeded)
+{
+	struct world *w = world_make(NULL);
+	struct tokd_rep busy = {.magic = TOKD_WIRE_MAGIC,
+		.version = TOKD_WIRE_VERSION,
+		.type = TOKD_REPLY,
+		.flags = TOKD_F_FAIL,
+		.epoch = w->config.epoch,
+		.reason = TOKD_R_BUSY};
+	struct text t;
+
+	text_begin(w, &t, 100 * TOKD_WIRE_PAYLOAD, 0, 0);
+	while (t.r.arrived < 10)
+		assert_true(world_step(w));
+	busy.stream_id = t.r.stream_id;
+	tokd_engine_take(w->e, &busy, sizeof(busy), w->now);
+	world_run(w, 1);
+	assert_int_equal(t.r.resends, 0);
+	text_right(&t);
+	world_free(w);
+}
+
 static void
 another_version(struct world *w, struct datagram *d)
 {

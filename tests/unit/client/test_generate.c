@@ -256,6 +256,25 @@ TEST(an_answer_longer_than_its_room_passes_through)
 	}
 }
 
+/* An event loop would wait for the next time-out otherwise. */
+TEST(what_is_taken_makes_a_poll_due_at_once)
+{
+	struct world *w = world_make(NULL);
+	struct reader reader = {0};
+	struct text t;
+
+	prompt_begin(w, &t, 10, 1000, 2 * (8 + ITEM_TEXT_MAX));
+	while (t.r.n_ids < t.r.max_ids / 2 || w->n_wire > 0)
+		assert_true(world_step(w));
+	assert_ptr_equal(tokd_engine_done(w->e), &t.r);
+	assert_false(tokd_engine_owes(w->e));
+	assert_true(take(w, &t, &reader, UINT32_MAX) > 0);
+	assert_true(tokd_engine_owes(w->e));
+	read_all(w, &t, &reader);
+	answer_right(&t, &reader);
+	world_free(w);
+}
+
 TEST(an_item_longer_than_half_of_the_room_ends_it_and_the_lane)
 {
 	struct world *w = world_make(NULL);
@@ -856,6 +875,36 @@ TEST(an_answer_that_has_begun_is_not_begun_again)
 	restarted_after(0);
 	restarted_after(1);
 	restarted_after(20);
+}
+
+/* A POLL had overtaken its text. */
+TEST(unknown_that_is_older_than_an_answer_is_not_heeded)
+{
+	struct world *w = world_make(NULL);
+	struct tokd_rep unknown = {.magic = TOKD_WIRE_MAGIC,
+		.version = TOKD_WIRE_VERSION,
+		.type = TOKD_REPLY,
+		.flags = TOKD_F_FAIL,
+		.epoch = w->config.epoch,
+		.reason = TOKD_R_UNKNOWN};
+	struct reader reader = {0};
+	struct text t;
+
+	w->server.make_ns = MS;
+	prompt_begin(w, &t, 10, 50, 0);
+	for (uint32_t i = 1; i <= 20; i++) {
+		while (reader.n < i) {
+			assert_true(world_step(w));
+			while (tokd_engine_done(w->e) != NULL)
+				take(w, &t, &reader, UINT32_MAX);
+		}
+		unknown.stream_id = t.r.stream_id;
+		tokd_engine_take(w->e, &unknown, sizeof(unknown), w->now);
+	}
+	read_all(w, &t, &reader);
+	assert_int_equal(t.r.resends, 0);
+	answer_right(&t, &reader);
+	world_free(w);
 }
 
 TEST(a_path_that_takes_less_leaves_an_answer_that_has_begun)

@@ -189,8 +189,8 @@ BY_POINTER = {
     "tokg_sink_ask_all": ByPointer(
         "the same: what a lane may make", ("tokg_shm_ask", "tokg_verbs_ask")
     ),
-    "take_token": ByPointer("whose token it is: no worker takes a lane yet"),
-    "take_end": ByPointer("the same: how it ended"),
+    "take_token": ByPointer("whose answer it belongs to", ("tokd_generate_token",)),
+    "take_end": ByPointer("how that ended", ("tokd_generate_ended",)),
     "lose": ByPointer("the same"),
     "ibv_post_send": ByPointer("the NIC's provider: writes to its doorbell, no kernel"),
     "ibv_poll_cq": ByPointer("the same: reads its completions"),

@@ -8,6 +8,7 @@ from pathlib import Path
 # Types alone, and the buffer interface, which has no method before Python 3.12.
 ALLOWED = r"""
 dpdk_tokd\._native\.libtok\.(\w+Dict|Buffer|Ids|Uint32Ids|Offsets|Side|StreamKind|TokensInText)
+dpdk_tokd\._native\.libtok\.EngineMemory
 dpdk_tokd\._native\.\w+\.\w+\.__buffer__
 """
 

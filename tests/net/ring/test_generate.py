@@ -201,14 +201,14 @@ def test_ids_and_text_come_back_over_a_faulty_wire(start, lab, agent, gpt2, gpt2
 def test_special_tokens_give_no_text_if_so_asked(start, lab, agent, gpt2):
     special, n = gpt2.special_tokens["<|endoftext|>"], 400
     texts = (f"prompt {i}".encode() for i in range(10_000))
-    text = next(t for t in texts if special in by_rule(gpt2.encode(t).tolist(), n))
+    text = next(t for t in texts if special in by_rule(gpt2.encode(t).tolist(), n, ROWS))
     start("--sink", f"gpu=shm:{agent.socket}")
     plain, without = Answer(text, n), Answer(text, n, flags=wire.F_SKIP_SPECIAL)
     with Asker(lab, (SERVER_IP, wire.PORT)) as asker:
         asker.finish(plain, without)
     for a, skip in ((plain, False), (without, True)):
         ids, said, _ = a.items()
-        assert ids == by_rule(gpt2.encode(text).tolist(), n)
+        assert ids == by_rule(gpt2.encode(text).tolist(), n, ROWS)
         wanted = gpt2.decode(np.array(ids, np.uint32), skip_special_tokens=skip)
         assert said.decode(errors="replace") == wanted
         assert ("<|endoftext|>" in wanted) is not skip

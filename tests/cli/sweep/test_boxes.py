@@ -26,6 +26,7 @@ CUT = {
     "queues": {"characters": [100_000]},
     "stages": {"requests": [100]},
     "pipeline": {"requests": [20]},
+    "answers": {"neighbour": ["none"], "requests": [20]},
     "train": {"vocab-size": [2000], "megabytes": [1]},
     "open-loop": {"texts": [20], "seconds": [0.5], "load": [40, 80], "limit": [30_000]},
 }
@@ -123,6 +124,14 @@ def test_ablations(swept):
     said = {name: " ".join(row["notes"]) for name, row in rows.items()}
     assert "net_af_packet" in said["tokd-af-packet"]
     assert "spins" in said["libtok-udp"] and "sleeps" in said["libtok-udp-sleep"]
+
+
+@needs_network
+def test_answers(swept):
+    _, (rows,) = swept("answers", answers={"streams": [1, 3]})
+    for row in rows:
+        assert row["ids_checked"] == 20 * 64
+        assert min(median(row, f"{name} p50") for name in ("first-id", "per-id")) > 0
 
 
 @needs_network

@@ -14,9 +14,10 @@ from pathlib import Path
 import google_crc32c
 import numpy as np
 import pytest
+from bench.texts.answers import by_rule
 from dpdk_tokd import wire
 from faulty_wire import Faults, FaultyWire
-from gpu_agent import Agent, by_rule
+from gpu_agent import Agent
 from netlab import SERVER_IP, NetLab
 from samples import documents
 

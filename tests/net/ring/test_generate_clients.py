@@ -13,9 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from bench.programs import TOKD_CLIENT
+from bench.texts.answers import by_rule
 from dpdk_tokd import AsyncClient, Client, Made, Reason, TokdError, Tokenizer, wire
 from faulty_wire import Faults, FaultyWire
-from gpu_agent import Agent, by_rule
+from gpu_agent import Agent
 from netlab import SERVER_IP, NetAppliance
 from samples import documents
 

@@ -146,6 +146,7 @@ give_lanes(uint32_t lanes)
 			.log = lanes > 0 ? GPU_LOG : 0,
 			.out_bytes = GPU_OUTPUTS * TOKG_OUT_ALIGN}};
 	assert_true(tokg_geometry_fill(&gpu.t.geometry, &err));
+	gpu.t.read_bytes = tokg_back_bytes(&gpu.t.geometry, true);
 	if (!tokd_sink_make(&fx->w, &gpu.t, &err))
 		fail_msg("%s", err.text);
 }

@@ -80,6 +80,8 @@ TOKD_API void tokd_engine_unsent(struct tokd_engine *e, const struct tokd_packet
 
 /* The next request that has finished or has new ids, or NULL. */
 TOKD_API struct tokd_request *tokd_engine_done(struct tokd_engine *e);
+/* It has one to give. */
+TOKD_API bool tokd_engine_has_done(const struct tokd_engine *e);
 /* Removes a finished request from those for tokd_engine_done(). */
 TOKD_API void tokd_engine_unlist(struct tokd_engine *e, struct tokd_request *r);
 /* Ends all requests with `status` and, for TOKD_E_NET, `error`. */

@@ -247,9 +247,10 @@ next_at(const struct tokd_client *c)
 
 	for (uint32_t i = 0; i < c->n; i++) {
 		const struct appliance *a = &c->appliance[i];
-		/* By what the caller has taken since the last turn. */
+		/* By what the caller has taken since the last turn; by what ended in a flush. */
 		const bool owes = !a->wants_write && tokd_engine_owes(a->engine);
-		const uint64_t of_texts = owes ? 0 : tokd_engine_next(a->engine);
+		const bool at_once = owes || tokd_engine_has_done(a->engine);
+		const uint64_t of_texts = at_once ? 0 : tokd_engine_next(a->engine);
 
 		if (of_texts < next)
 			next = of_texts;

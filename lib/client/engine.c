@@ -270,6 +270,12 @@ tokd_engine_unlist(struct tokd_engine *e, struct tokd_request *r)
 	r->listed = false;
 }
 
+bool
+tokd_engine_has_done(const struct tokd_engine *e)
+{
+	return e->done != NULL;
+}
+
 struct tokd_request *
 tokd_engine_done(struct tokd_engine *e)
 {

@@ -361,6 +361,29 @@ TEST(nobody_there_is_an_error_at_once)
 	tokd_client_close(c);
 }
 
+/* An event loop is told to look for them: no datagram comes any more. */
+TEST(texts_that_fail_in_a_flush_are_there_at_once)
+{
+	struct tokd_request r[2] = {{.text = "one", .len = 3}, {.text = "two", .len = 3}}, *done[2];
+	struct tokd_client *c;
+	struct loopback f;
+
+	if (!server_start(&f, AF_INET))
+		skip();
+	c = opened("127.0.0.1", &f, NULL);
+	server_go(&f);
+	server_end(&f); /* its port is closed now */
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_int_equal(tokd_client_submit(c, &r[i]), TOKD_PENDING);
+		tokd_client_flush(c);
+	}
+	assert_int_equal(r[1].status, TOKD_E_NET);
+	assert_int_equal(tokd_client_next_ns(c), 0);
+	assert_int_equal(tokd_client_poll(c, done, 2), 2);
+	assert_true(tokd_client_next_ns(c) > 0);
+	tokd_client_close(c);
+}
+
 /*
  * Begins a text while nothing has the port. Returns the text's end, when `back` is there again, and
  * in `said` its description.

@@ -270,6 +270,7 @@ take_end(struct tokg_sink *s, uint32_t i, uint64_t word)
 	/* With the log: what a turn that was cut left there is read before the next one's end. */
 	if (!s->reading_log) {
 		s->log_due = true;
+		s->news = true;
 		return true;
 	}
 	/* The READ was too early for the last tokens. A turn that was cut may have one more. */

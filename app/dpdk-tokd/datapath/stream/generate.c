@@ -85,13 +85,15 @@ tokd_generate_begin(struct tokd_worker *w, struct tokd_stream *s, uint32_t limit
 	/* It may have one: since then it waits for the ring. */
 	if (s->lane != 0)
 		return TOKD_FED;
-	s->no_lane = s->end == 0 && tokd_generate_must_wait(w, s);
-	if (s->no_lane) {
-		w->counter[C_DROP_LANES]++;
-		return TOKD_NOT_FED;
-	}
-	if (s->end == 0 && tokd_generate_can(w, vocab_of(s)))
+	s->no_lane = false;
+	if (s->end == 0 && tokd_generate_can(w, vocab_of(s))) {
+		if (!may_take(w, s->source)) {
+			s->no_lane = true;
+			w->counter[C_DROP_LANES]++;
+			return TOKD_NOT_FED;
+		}
 		lane = tokg_sink_generate(sink, s->serial, limit);
+	}
 	if (lane == TOKG_NO_LANE) {
 		tokd_stream_fail(w, s, TOKD_R_SINK);
 		return TOKD_FEED_FAILED;

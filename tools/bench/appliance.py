@@ -11,6 +11,7 @@ from bench.lab.net import Veth
 from bench.log import log
 from bench.process import ENDS_WITH_US, NotReady, Process
 from bench.programs import DPDK_TOKD, TOKD_GPU
+from bench.task import Missing
 
 READY_S = 60.0
 DRIVERS = ("net_af_xdp", "net_af_packet")  # the better one first
@@ -19,6 +20,7 @@ HUGE = ["--in-memory"]
 MEMORY, MEMORY_EACH = 384, 128
 RING_LEAST = 16 << 20  # bytes of a token ring; dpdk-tokd's default
 DENIED = re.compile("system call .* denied")  # by the sandbox, in the log
+NO_KERNEL = "built without CUDA"  # in tokd-gpu's error message
 MEMIF_IP, CAPTURE_IP = "10.97.0.1", "10.0.0.1"
 
 
@@ -112,7 +114,8 @@ def best_on_veth(
 
 
 class Consumer(Process):
-    """A ready tokd-gpu; its sockets are in `folder`."""
+    """A ready tokd-gpu; its sockets are in `folder`. Missing: it was built without what --device
+    needs."""
 
     def __init__(self, folder: Path, table: str, *more: str) -> None:
         self.socket, self.subscribers = folder / "gpu.sock", folder / "subscribers.sock"
@@ -124,4 +127,9 @@ class Consumer(Process):
             str(self.subscribers),
         ]
         super().__init__("tokd-gpu", [*command, *more], folder / "tokd-gpu.log")
-        self.ready = self.wait_ready(READY_S)
+        try:
+            self.ready = self.wait_ready(READY_S)
+        except NotReady as error:
+            if NO_KERNEL in str(error):
+                raise Missing(f"tokd-gpu: {NO_KERNEL}") from error
+            raise

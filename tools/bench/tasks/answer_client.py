@@ -15,11 +15,11 @@ from pathlib import Path
 import numpy as np
 from dpdk_tokd import AsyncClient
 
+from bench.client import WRONG
 from bench.texts.answers import by_rule
 from bench.texts.slices import read
 
 TIMEOUT_S = 20.0
-WRONG = 3  # exit code: an id is not the rule's
 
 
 class WrongAnswer(Exception):

@@ -20,12 +20,12 @@ from dpdk_tokd.embeddings.embedding import Embedding
 from dpdk_tokd.embeddings.table import random_table
 from dpdk_tokd.ops.telemetry import Histogram, Telemetry
 
+from bench.client import WRONG
 from bench.texts import frames
 from bench.texts.slices import read
 
 TIMEOUT_S = 20.0
 SEED = 1
-WRONG = 3  # exit code: a row is not the reference's
 HISTOGRAMS = ("tokenizer", "wire_to_ring", "posted_to_done")
 
 

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 pytest.importorskip("hdrh.histogram", reason="run tools/setup")
+from bench import client
 from bench import task as tasks
+from bench.process import Ended
 from bench.sweep import box as boxes
 from bench.task import Missing, WrongIds
 from bench.tasks import embed_client
@@ -157,13 +159,13 @@ def test_rows_that_are_wrong_or_not_there_once_have_no_stamps(subscriber, error)
 
 
 @pytest.mark.parametrize(
-    ("code", "error"), [(embed_client.WRONG, WrongIds), (1, OSError)], ids=["wrong", "failed"]
+    ("code", "error"), [(client.WRONG, WrongIds), (1, OSError)], ids=["wrong", "failed"]
 )
 def test_wrong_rows_refuse_the_test(module, monkeypatch, code, error):
     def ended(*_: Any) -> None:
-        raise module.Ended(code, "rows are not the reference's")
+        raise Ended(code, "rows are not the reference's")
 
-    monkeypatch.setattr(module, "json_of", ended)
+    monkeypatch.setattr(client, "json_of", ended)
     link = SimpleNamespace(server="", port=0)
     state, consumer = SimpleNamespace(link=link, client=None), SimpleNamespace(subscribers="")
     with pytest.raises(error, match="rows are not the reference's"):

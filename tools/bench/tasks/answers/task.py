@@ -2,30 +2,28 @@
 """Prompts to answers: dpdk-tokd --sink gpu over a veth pair and tokd-gpu --lanes, whose stand-in
 for a model makes ids by a rule."""
 
-import sys
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bench.appliance import Consumer, best_on_veth
+from bench.client import ask
 from bench.lab import neighbours
 from bench.lab.cpus import CLIENT_CPU, CPUS, OTHER_CPUS, WORKER_CPU, need_two_cpus, on_cpus
 from bench.lab.hugepages import hugepages
 from bench.lab.machine import gpu_here
-from bench.lab.net import Veth, inside, namespace, veth
-from bench.process import Ended, NotReady, json_of
+from bench.lab.net import Veth, namespace, veth
 from bench.programs import DPDK_TOKD, TOKD_GPU
 from bench.samples import Samples
 from bench.task import Choice, Context, Distribution, Missing, Number, Report, WrongIds, need
-from bench.tasks.answer_client import WRONG
 from bench.texts import encode_texts, slices
 from bench.texts.encode_texts import Kind
 from bench.texts.reference import ReferenceMismatch
 
 HELP = (
-    "So many answers at once, each of 64 ids, to prompts of 128 tokens that were never seen; a fresh "
-    "appliance for each trial. first-id: from before the client sends a prompt to the first id of "
+    "Answers of 64 ids to prompts of 128 tokens that were never seen; a fresh appliance for each "
+    "trial. first-id: from before the client sends a prompt to the first id of "
     "its answer; per-id: from there to the last id, for each id. The client is one process of "
     "AsyncClient. The model is a stand-in: its time is not that of a model. Every id is compared "
     "with the rule's."
@@ -41,7 +39,6 @@ CHECKS_IDS = True
 VOCABULARY, CORPUS, PROMPT, ANSWER = "gpt2", "english", 128, 64
 DIM = 16
 LIMIT_S = 300.0
-NO_KERNEL = "built without CUDA"  # in tokd-gpu's error message
 
 
 @dataclass
@@ -97,19 +94,8 @@ def _consumer(state: State, streams: int) -> Consumer:
     device = ["--device", "cuda:0", "--ring", "host"] if state.gpu else ["--device", "cpu"]
     lanes = 4 * streams // 3 + 2  # one source leaves a quarter of them to others
     options = [*device, "--producers", "1", "--lanes", str(lanes)]
-    try:
-        with on_cpus(OTHER_CPUS):
-            return Consumer(state.folder, f"random:{state.rows}x{DIM}:1", *options)
-    except NotReady as error:
-        if NO_KERNEL in str(error):
-            raise Missing(f"tokd-gpu: {NO_KERNEL}") from error
-        raise
-
-
-def _beside(state: State, kind: str) -> AbstractContextManager[None]:
-    if kind == "none":
-        return nullcontext()
-    return neighbours.beside_worker(kind, True, state.folder)
+    with on_cpus(OTHER_CPUS):
+        return Consumer(state.folder, f"random:{state.rows}x{DIM}:1", *options)
 
 
 def _ask(state: State, parameters: dict[str, Any], sent: Path) -> Any:
@@ -119,13 +105,7 @@ def _ask(state: State, parameters: dict[str, Any], sent: Path) -> Any:
         "answer": ANSWER, "rows": state.rows, "streams": parameters["streams"],
         "warm_up": _warm_up(parameters),
     }  # fmt: skip
-    command = inside(state.client, sys.executable, "-m", "bench.tasks.answer_client")
-    try:
-        return json_of(command, [CLIENT_CPU], LIMIT_S, told)
-    except Ended as error:
-        if error.code != WRONG:
-            raise
-        raise WrongIds(error.said) from error
+    return ask(state.client, "bench.tasks.answer_client", LIMIT_S, told)
 
 
 def run(state: State, parameters: dict[str, Any]) -> Raw:
@@ -140,7 +120,8 @@ def run(state: State, parameters: dict[str, Any]) -> Raw:
         appliance = stack.enter_context(
             best_on_veth(state.link, state.vocabulary, state.folder, WORKER_CPU, state.huge, own)
         )
-        stack.enter_context(_beside(state, parameters["neighbour"]))
+        beside = neighbours.beside_worker(parameters["neighbour"], True, state.folder)
+        stack.enter_context(beside)
         times = _ask(state, parameters, sent)
     shared = ", which share the client's CPU" if OTHER_CPUS == [CLIENT_CPU] else ""
     device = "a GPU, its ring in host memory" if state.gpu else f"threads of the CPU{shared}"

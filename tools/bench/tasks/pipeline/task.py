@@ -3,7 +3,6 @@
 pair, with tokd-gpu, by the time stamps that both leave."""
 
 import subprocess
-import sys
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,17 +10,17 @@ from typing import Any
 
 import numpy as np
 from bench.appliance import Consumer, best_on_veth, ring_bytes
+from bench.client import ask
 from bench.lab import micro
 from bench.lab.cpus import CLIENT_CPU, OTHER_CPUS, WORKER_CPU, need_two_cpus, on_cpus
 from bench.lab.hugepages import hugepages
 from bench.lab.machine import bluefield_here, gpu_here
-from bench.lab.net import Veth, inside, namespace, veth
-from bench.process import Ended, NotReady, json_of
+from bench.lab.net import Veth, namespace, veth
 from bench.programs import DPDK_TOKD, TOKD_GPU, TOKD_MICRO
 from bench.samples import Samples
 from bench.task import Choice, Context, Distribution, Missing, Number, Report, WrongIds, need
 from bench.tasks import sink_replay
-from bench.tasks.embed_client import SEED, WRONG
+from bench.tasks.embed_client import SEED
 from bench.texts import encode_texts, slices
 from bench.texts.encode_texts import CORPORA, UNITS, VOCABULARIES, Kind
 from bench.texts.reference import ReferenceMismatch
@@ -60,7 +59,6 @@ DIM = 768
 OUT_BYTES = "128M"  # the rows of several texts
 CLOCK_MS = 5
 LIMIT_S = 300.0
-NO_KERNEL = "built without CUDA"  # in tokd-gpu's error message
 NO_GPU = "no GPU"
 
 
@@ -168,13 +166,8 @@ def _consumer(state: State, parameters: dict[str, Any]) -> Consumer:
     device = ["--device", "cuda:0", "--ring", "host"] if state.gpu else ["--device", "cpu"]
     text = ["--text-vocab", str(vocabulary)] if parameters["pipeline"] == "gpu" else []
     options = [*device, *text, "--producers", "1", "--out-bytes", OUT_BYTES]
-    try:
-        with on_cpus(OTHER_CPUS):
-            return Consumer(state.folder, f"random:{rows}x{DIM}:{SEED}", *options)
-    except NotReady as error:
-        if NO_KERNEL in str(error):
-            raise Missing(f"tokd-gpu: {NO_KERNEL}") from error
-        raise
+    with on_cpus(OTHER_CPUS):
+        return Consumer(state.folder, f"random:{rows}x{DIM}:{SEED}", *options)
 
 
 def _published(reader: RingReader, pieces: list[slices.Slice]) -> dict[int, dict[str, int]]:
@@ -201,13 +194,7 @@ def _ask(state: State, consumer: Consumer, telemetry: Path, sent: Path, rows: in
         "subscribers": str(consumer.subscribers), "telemetry": str(telemetry), "rows": rows,
         "warm_up": WARM_UP,
     }  # fmt: skip
-    command = inside(state.client, sys.executable, "-m", "bench.tasks.embed_client")
-    try:
-        return json_of(command, [CLIENT_CPU], LIMIT_S, told)
-    except Ended as error:
-        if error.code != WRONG:
-            raise
-        raise WrongIds(error.said) from error
+    return ask(state.client, "bench.tasks.embed_client", LIMIT_S, told)
 
 
 def run(state: State, parameters: dict[str, Any]) -> Raw:

@@ -31,6 +31,24 @@ struct tokg_block {
 	uint64_t idle;	/* CPU: idle since; 0: it is not */
 };
 
+#ifdef __CUDACC__
+/* This thread's place in its block. */
+static __device__ __forceinline__ tokg_block
+tokg_block_here(bool encodes)
+{
+	tokg_block b = {};
+
+	b.tid = threadIdx.x;
+	b.n = TOKG_BLOCK;
+	b.lane = b.tid % 32;
+	b.lanes = 32;
+	b.team = b.tid / 32;
+	b.teams = TOKG_BLOCK / 32;
+	b.encodes = encodes;
+	return b;
+}
+#endif
+
 #ifdef __CUDA_ARCH__
 
 TOKG_DEV void

@@ -63,24 +63,6 @@ tokg_cuda_function(const char *name)
 	return f;
 }
 
-#ifdef __CUDACC__
-/* This thread's place in its block. */
-static __device__ __forceinline__ tokg_block
-tokg_block_here(bool encodes)
-{
-	tokg_block b = {};
-
-	b.tid = threadIdx.x;
-	b.n = TOKG_BLOCK;
-	b.lane = b.tid % 32;
-	b.lanes = 32;
-	b.team = b.tid / 32;
-	b.teams = TOKG_BLOCK / 32;
-	b.encodes = encodes;
-	return b;
-}
-#endif
-
 /*
  * Makes the graphs of c->consumer, which are of one incarnation, and launches the scheduler. False
  * with `err`.

@@ -12,14 +12,8 @@ __global__ void
 __launch_bounds__(TOKG_BLOCK, 2) tokg_encode_texts(const __grid_constant__ tokg_texts_plan p)
 {
 	__shared__ tokg_reduce shared;
-	tokg_block b = {};
+	tokg_block b = tokg_block_here(true);
 
-	b.tid = threadIdx.x;
-	b.n = TOKG_BLOCK;
-	b.lane = b.tid % 32;
-	b.lanes = 32;
-	b.team = b.tid / 32;
-	b.teams = TOKG_BLOCK / 32;
 	b.shared = &shared;
 	tokg_texts_block(&p, &b, blockIdx.x, gridDim.x);
 }

@@ -15,14 +15,8 @@ __global__ void
 __launch_bounds__(TOKG_BLOCK, 1) produce_blocks(const __grid_constant__ produce_plan p)
 {
 	__shared__ produce_shared shared;
-	tokg_block b = {};
+	tokg_block b = tokg_block_here(false);
 
-	b.tid = threadIdx.x;
-	b.n = TOKG_BLOCK;
-	b.lane = b.tid % 32;
-	b.lanes = 32;
-	b.team = b.tid / 32;
-	b.teams = TOKG_BLOCK / 32;
 	produce_run(&p, &b, &shared, blockIdx.x);
 }
 

@@ -149,8 +149,8 @@ argument(const struct tokd_request *r, char text[TOKD_ERROR_MAX])
 
 	if (r->len <= UINT32_MAX && (r->flags & TOKD_REQUEST_GENERATE))
 		snprintf(text, TOKD_ERROR_MAX,
-			"GENERATE needs limit from 1 to %u, out with max_ids = TOKD_GENERATE_ROOM, and "
-			"no DECODE",
+			"GENERATE needs limit from 1 to %u, out with max_ids = TOKD_GENERATE_ROOM, "
+			"and no DECODE",
 			TOKD_GENERATE_MOST);
 	else
 		snprintf(text, TOKD_ERROR_MAX, "%s of %zu bytes: the limit of the protocol is %u%s",

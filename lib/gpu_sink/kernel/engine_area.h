@@ -29,7 +29,7 @@ tokg_engine_area_plan(const struct tokg_geometry *g)
 	struct tokg_engine_area a;
 
 	a.lanes = g->producers * g->lanes;
-	/* Over all lanes of a producer so many words are granted at a time. */
+	/* The sink grants a lane fewer ids at a time than its part of the log has words. */
 	a.room = 1;
 	while (a.room < g->log / g->lanes)
 		a.room *= 2;

@@ -61,8 +61,8 @@ tokg_token(const struct tok_vocab *v, const uint8_t *p, uint32_t len)
 }
 
 /*
- * A word of up to TOKG_ALONE bytes is merged by one thread: the time goes to look-ups that wait for
- * each other, so many words at once are better than many threads for one.
+ * A word of up to TOKG_ALONE bytes is merged by one thread. Each look-up waits for the one before:
+ * a thread for each of many words is faster than many threads for one word.
  */
 #define TOKG_ALONE 32u
 

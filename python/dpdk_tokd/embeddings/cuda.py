@@ -121,7 +121,7 @@ class CudaOutputs:
         return int(self._number.value or 0)
 
     def zeros(self, size: int) -> int:
-        """The address of so many bytes of new GPU memory, until closed."""
+        """The address of `size` bytes of new GPU memory, all zero, until closed."""
         to = ctypes.c_void_p()
         with self.current_device():
             rc = self._cuda.cudaMalloc(ctypes.byref(to), ctypes.c_size_t(size))

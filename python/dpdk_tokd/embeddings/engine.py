@@ -48,7 +48,7 @@ class Looks(NamedTuple):
     made: npt.NDArray[np.uint32]
     """Ids put so far."""
     granted: npt.NDArray[np.uint32]
-    """Ids that may be put in all. A lane that has made so many is paused."""
+    """Ids that may be put in all. A lane with `made` equal to it is paused."""
     end: npt.NDArray[np.uint32]
     """LaneEnd. Not OPEN: forget the lane, it takes nothing any more."""
 

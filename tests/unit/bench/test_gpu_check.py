@@ -330,7 +330,9 @@ def tree(tmp_path_factory) -> Path:
             (to / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, to / name)
     command = ["env", "-i", to / "tools/gpu-check", "--build-only"]
-    end = subprocess.run(command, capture_output=True, text=True, timeout=500, cwd="/", check=False)
+    end = subprocess.run(
+        command, capture_output=True, text=True, timeout=1500, cwd="/", check=False
+    )
     assert end.returncode == 0, end.stdout + end.stderr
     return to
 

@@ -111,6 +111,9 @@ def find_tools() -> Tools:
     return Tools(nvcc, gcc, gxx)
 
 
+COMPILE_S = 900  # beside other builds on two CPUs nvcc took more than 300 s for three targets
+
+
 def ran(command: List[str], limit_s: float = 300) -> str:
     """Output of a command; raises BuildError if it fails. Sets a PATH if there is none."""
     env = dict(os.environ)
@@ -289,7 +292,7 @@ class _Units:
         with tempfile.TemporaryDirectory(dir=to.parent) as folder:
             half = Path(folder) / "half.o"
             compiler = self.compilers[Path(key[0]).suffix]
-            ran([*compiler, *self._flags(key), "-o", str(half)])
+            ran([*compiler, *self._flags(key), "-o", str(half)], COMPILE_S)
             half.replace(to)
         return True
 

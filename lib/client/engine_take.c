@@ -170,7 +170,9 @@ is_gone(struct tokd_engine *e, struct slot *s, uint64_t now)
 {
 	if (s->doubted == 0) {
 		s->doubted = now;
+		s->backed_off = 0;
 		engine_queue_poll(e, s, POLL_ASK);
+		engine_time_wait(e, s, now);
 	}
 	return now - s->doubted > e->rto;
 }
@@ -239,8 +241,10 @@ take_ids(struct slot *s, const struct tokd_rep *rep, const void *ids, bool *move
 	struct tokd_request *r = s->r;
 	enum tokd_status status;
 
-	if (rep->total > r->total)
+	if (rep->total > r->total) {
 		r->total = rep->total;
+		*moved |= generates(r); /* the model goes on, even if its items were lost */
+	}
 	if (rep->flags & TOKD_F_DONE && !s->final) {
 		*moved = true;
 		s->final = true;

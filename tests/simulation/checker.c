@@ -389,7 +389,7 @@ is_explained(const struct world *w, const struct ask *k)
 	if (generate && k->r.status == TOKD_E_ANSWER)
 		return p->network.spoil > 0;
 	if (k->r.status == TOKD_E_TIMEOUT)
-		return time || no_lane;
+		return time || no_lane || (generate && forgotten); /* UNKNOWN may be lost */
 	/* A spoilt text may have more ids than the true one, and is given up before its end. */
 	if (k->r.status == TOKD_E_IDS_CRC || k->r.status == TOKD_E_ROOM)
 		return p->network.spoil > 0;

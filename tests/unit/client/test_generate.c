@@ -319,6 +319,51 @@ TEST(what_is_no_answer_ends_the_request)
 	}
 }
 
+/* After three seconds without a reply, questions are a second apart. */
+static void
+be_silent(struct world *w)
+{
+	struct tokd_packet p[8];
+
+	for (uint64_t end = w->now + 3000 * MS; w->now < end; w->now += MS) {
+		tokd_engine_tick(w->e, w->now);
+		tokd_engine_packets(w->e, p, 8, w->now);
+	}
+}
+
+TEST(news_after_a_silence_is_followed_up_at_once)
+{
+	static const bool is_gone[] = {true, false};
+
+	for (size_t i = 0; i < 2; i++) {
+		struct world *w = world_make(NULL);
+		struct tokd_packet p[8];
+		struct said s;
+		struct text t;
+
+		s = prompt_sent(w, &t, 9);
+		s.rep.count = s.rep.total = sizeof(struct tokd_made);
+		hear(w, &s);
+		be_silent(w);
+		s.rep.count = 0;
+		if (is_gone[i]) { /* which counts once it is confirmed */
+			s.rep.total = s.rep.ack = s.rep.credit = 0;
+			s.rep.flags = TOKD_F_FAIL;
+			s.rep.reason = TOKD_R_UNKNOWN;
+		} else {
+			s.rep.total = 3 * sizeof(struct tokd_made);
+		}
+		hear(w, &s);
+		assert_int_equal(t.r.status, TOKD_PENDING);
+		assert_int_equal(tokd_engine_packets(w->e, p, 8, w->now), 1);
+		assert_int_equal(p[0].req.ids_end, s.rep.total);
+		assert_in_range(tokd_engine_next(w->e), w->now, w->now + 200 * MS);
+		tokd_engine_cancel(w->e, &t.r);
+		text_free(&t);
+		world_free(w);
+	}
+}
+
 TEST(an_answer_with_a_wrong_crc_is_an_error)
 {
 	struct world *w = world_make(NULL);

@@ -408,8 +408,12 @@ is_explained(const struct world *w, const struct ask *k)
 		return p->fault.crash != NEVER;
 	case TOKD_R_TIMEOUT:
 		return time;
-	case TOKD_R_BUSY: /* for as long as the client's time limit, by a clock that jumps */
-		if (p->fault.clock_jump != NEVER)
+	/*
+	 * For as long as the client's time limit: by a clock that jumps; or as packets are held
+	 * that a full ring cannot take, or that lie behind gaps.
+	 */
+	case TOKD_R_BUSY:
+		if (p->fault.clock_jump != NEVER || p->slow_readers > 0)
 			return true;
 		/* fall through */
 	case TOKD_R_SHARE:

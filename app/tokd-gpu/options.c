@@ -218,8 +218,6 @@ tokg_options_parse(int argc, char **argv, struct tokg_options *o)
 	o->external_engine = strcmp(o->engine_text, "external") == 0;
 	if (o->external_engine && o->lanes == 0)
 		return opt_usage(&program, "--engine external: give --lanes, which are its work");
-	if (o->external_engine && o->graphs)
-		return opt_usage(&program, "--engine external: needs --launch persistent");
 	o->kind = o->kind_text != NULL ? tokg_kind_of(o->kind_text) : 0;
 	o->dtype = o->dtype_text != NULL ? tokg_dtype_of(o->dtype_text) : 0;
 	for (uint32_t i = 0; i < o->n_listen; i++) {

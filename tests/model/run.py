@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks gpu_ring.pml and gpu_lanes.pml with Spin: as they are, in every size of RUNS, and with
+"""Checks gpu_ring.pml, gpu_lanes.pml and gpu_engine.pml with Spin: as they are, in every size of RUNS, and with
 single steps changed, each of which must be found. Output is TAP.
 
 TOKD_MODEL=long adds sizes that take minutes. `run.py --trail NAME` prints the counterexample of a
@@ -21,6 +21,7 @@ from pathlib import Path
 
 RING = Path(__file__).with_name("gpu_ring.pml")
 LANES = Path(__file__).with_name("gpu_lanes.pml")
+ENGINE = Path(__file__).with_name("gpu_engine.pml")
 LIMIT = 900  # seconds of one search
 DEPTH = 100_000  # of a search; a deeper one is a failure
 
@@ -133,6 +134,14 @@ RUNS = [
     Run("lanes: a successor, a break", "DEATHS=1 BREAKS=1", slow=True, model=LANES),
     Run("lanes: a successor of one text, a restart", "TEXTS=1 DEATHS=1 RESTARTS=1", model=LANES),
     Run("lanes: a successor, a restart", "DEATHS=1 RESTARTS=1", slow=True, model=LANES),
+    Run("engine: one, 3 texts", "ENGINES=1 USES=3 LIMIT=3", model=ENGINE),
+    Run("engine: one, texts are cancelled", "ENGINES=1 CANCELS=1", model=ENGINE),
+    Run("engine: one that makes too much", "ENGINES=1 LIAR=1", model=ENGINE),
+    Run("engine: two with a memory each", "SHARED=0 FORGETS=1", model=ENGINE),
+    Run("engine: two in one memory", "", model=ENGINE),
+    Run("engine: two in one memory, one is cancelled", "CANCELS=1", slow=True, model=ENGINE),
+    Run("engine: two in one memory, 3 texts", "USES=3", slow=True, model=ENGINE),
+    Run("engine: three in one memory", "ENGINES=3", slow=True, model=ENGINE),
 ]
 
 CHANGES = [
@@ -470,6 +479,106 @@ CHANGES = [
         "				atomic { k[m[s].lane].turn = m[s].turn; k[m[s].lane].inc = inc };\n"
         "				atomic { k[m[s].lane].opened = m[s].turn }\n",
         model=LANES,
+    ),
+    Change(
+        "an id without its use",
+        "",
+        ":: i_use != use -> right = false",
+        ":: false -> right = false",
+        model=ENGINE,
+    ),
+    Change(
+        "a count without its use",
+        "",
+        ":: right && m_use == use ->",
+        ":: right ->",
+        model=ENGINE,
+    ),
+    Change(
+        "an end without its use",
+        "",
+        ":: right && e_use == use\n",
+        ":: right && e_use != 0\n",
+        model=ENGINE,
+    ),
+    Change(
+        "a count read before the end",
+        "ENGINES=1",
+        "			atomic { e_use = END.use; how = END.n };\n",
+        "",
+        (
+            "			atomic { m_use = MADE.use; n = MADE.n };\n",
+            "			atomic { m_use = MADE.use; n = MADE.n };\n"
+            "			atomic { e_use = END.use; how = END.n };\n",
+        ),
+        model=ENGINE,
+    ),
+    Change(
+        "an end counts though the count before it was overwritten",
+        "",
+        ":: right && m_use != use && e_use == use -> right = false",
+        ":: false -> right = false",
+        model=ENGINE,
+    ),
+    Change(
+        "more than is granted is taken",
+        "ENGINES=1 LIAR=1",
+        ":: n < taken || n > may || n - taken > ROOM -> right = false",
+        ":: n < taken -> right = false",
+        model=ENGINE,
+    ),
+    Change(
+        "an id stored after its count",
+        "ENGINES=1",
+        "				atomic {\n"
+        "					MINE.id[n % ROOM].use = u;\n"
+        "					MINE.id[n % ROOM].text = u;\n"
+        "					MINE.id[n % ROOM].index = n };\n"
+        "				atomic { n++; made = true };\n"
+        "				atomic { MINE.made.use = u; MINE.made.n = n }\n",
+        "				atomic { n++; made = true };\n"
+        "				atomic { MINE.made.use = u; MINE.made.n = n };\n"
+        "				atomic {\n"
+        "					MINE.id[(n - 1) % ROOM].use = u;\n"
+        "					MINE.id[(n - 1) % ROOM].text = u;\n"
+        "					MINE.id[(n - 1) % ROOM].index = n - 1 }\n",
+        model=ENGINE,
+    ),
+    Change(
+        "a lane does not remember its engine",
+        "SHARED=0",
+        "right = (lane_engine == engine && engine != 0) };",
+        "right = (engine != 0) };",
+        ("lane_engine != attached || attached == 0 ||", "attached == 0 ||"),
+        model=ENGINE,
+    ),
+    Change(
+        "a count that is overwritten stays so",
+        "",
+        "#define KEEP_MADE (made && (",
+        "#define KEEP_MADE (false && (",
+        model=ENGINE,
+    ),
+    Change(
+        "an engine in one memory with others does not look again at a lane that it has ended",
+        "FORGETS=1",
+        "",
+        "",
+        model=ENGINE,
+    ),
+    Change(
+        "a relay that does not look when more is granted",
+        "ENGINES=1",
+        "granted_shown.use != use || granted_shown.n != ask ||",
+        "false ||",
+        model=ENGINE,
+    ),
+    Change(
+        "a relay that does not look when the engine has ended a text",
+        "ENGINES=1",
+        "			    END.use == use || (MADE",
+        "			    (MADE",
+        model=ENGINE,
     ),
 ]
 

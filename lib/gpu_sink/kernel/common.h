@@ -44,9 +44,6 @@ tokg_config_proved(const struct tokg_device_config *c, struct tokg_error *err)
 		return false;
 	if (c->external_engine && g->lanes == 0)
 		return tokg_wrong(err, "device: an external engine needs lanes") == 0;
-	/* A step of a graph runs the rule, and sees no paused lane. */
-	if (c->external_engine && c->graphs)
-		return tokg_wrong(err, "device: an external engine needs workers that stay") == 0;
 	if (t->kind != g->kind || t->dtype != g->dtype || t->dim != g->dim ||
 		t->n_ids != g->n_ids ||
 		(t->kind != TOKG_KIND_WORD && t->n_positions != g->n_positions))

@@ -48,6 +48,26 @@ tokg_engine_pass(const tokg_consumer *c, uint32_t producer)
 	return made;
 }
 
+/* Would a pass do something here? */
+TOKG_DEV bool
+tokg_engine_waits(const tokg_consumer *c, uint32_t producer, uint32_t number)
+{
+	tokg_look l;
+	enum tokg_end how;
+	const enum tokg_lane_state state = tokg_lane_read(c, producer, number, &l, &how);
+
+	return state == TOKG_LANE_MUST_END || (state == TOKG_LANE_OPEN && (l.may > 0 || l.final));
+}
+
+/* By another than the engine or relay, while neither runs. */
+TOKG_DEV bool
+tokg_lane_waits(const tokg_consumer *c, uint32_t producer, uint32_t number)
+{
+	if (c->shown == NULL)
+		return tokg_engine_waits(c, producer, number);
+	return tokg_relay_waits(c, producer, number);
+}
+
 /* The stand-in's, or an external engine's. */
 TOKG_DEV bool
 tokg_lanes_pass(const tokg_consumer *c, uint32_t producer)

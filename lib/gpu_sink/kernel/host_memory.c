@@ -89,6 +89,14 @@ tokg_memory_get(struct tokg_memory *m, uint64_t bytes, const char *name, int sea
 	return true;
 }
 
+/* A new mapping at its address that failed may have removed it: then it is mapped again. */
+static bool
+is_mapped(const struct tokg_memory *m)
+{
+	return m->at == NULL || msync(m->at, m->bytes, MS_ASYNC) == 0 ||
+	       mmap(m->at, m->bytes, PROT_READ, MAP_SHARED | MAP_FIXED, m->fd, 0) != MAP_FAILED;
+}
+
 bool
 tokg_memory_of_others(
 	struct tokg_memory *m, uint64_t bytes, const char *name, int node, struct tokg_error *err)
@@ -102,9 +110,11 @@ tokg_memory_of_others(
 		at = mmap(
 			m->at, all, PROT_READ, MAP_SHARED | (m->at != NULL ? MAP_FIXED : 0), fd, 0);
 	if (at == MAP_FAILED) {
+		const char *const why = strerror(errno);
+
 		snprintf(err->text, sizeof(err->text),
-			"device: %" PRIu64 " bytes of memory (%s): %s", bytes, name,
-			strerror(errno));
+			"device: %" PRIu64 " bytes of memory (%s): %s%s", bytes, name, why,
+			is_mapped(m) ? "" : "; the memory before is lost, too");
 		if (fd >= 0)
 			close(fd);
 		return false;

@@ -103,17 +103,6 @@ tokg_lane_read(const tokg_consumer *c, uint32_t producer, uint32_t number, tokg_
 	return TOKG_LANE_MUST_END;
 }
 
-/* By another than the engine: has this one something to do here? */
-TOKG_DEV bool
-tokg_lane_waits(const tokg_consumer *c, uint32_t producer, uint32_t number)
-{
-	tokg_look l;
-	enum tokg_end how;
-	const enum tokg_lane_state state = tokg_lane_read(c, producer, number, &l, &how);
-
-	return state == TOKG_LANE_MUST_END || (state == TOKG_LANE_OPEN && (l.may > 0 || l.final));
-}
-
 /* False: the lane has no text, or it has just ended. */
 TOKG_DEV bool
 tokg_lane_look(const tokg_consumer *c, uint32_t producer, uint32_t number, tokg_look *l)

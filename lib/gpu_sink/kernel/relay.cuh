@@ -59,6 +59,7 @@ tokg_relay_step(const tokg_consumer *c, tokg_look *l, uint32_t index)
 	const uint32_t how = (uint32_t)end;
 	bool right = l->lane->engine == engine && engine != 0;
 
+	tokg_own_st(&l->lane->grant, TOKD_LANE(l->made + l->may, use));
 	tokg_st(&c->shown[index].grant, TOKD_LANE(l->made + l->may, use));
 	if (right && made >> 32 == use)
 		right = tokg_relay_take(c, l, index, (uint32_t)made);
@@ -106,4 +107,30 @@ tokg_relay_pass(const tokg_consumer *c, uint32_t producer)
 		}
 	}
 	return made;
+}
+
+/*
+ * Would a pass do something here? Each thing once, whatever the engine stores: what is shown is
+ * remembered, what is made is taken, and all else ends the lane.
+ */
+TOKG_DEV bool
+tokg_relay_waits(const tokg_consumer *c, uint32_t producer, uint32_t number)
+{
+	const uint32_t index = producer * c->g.lanes + number;
+	const tokg_lane *const lane = &c->lanes[index];
+	const uint64_t engine = tokg_ld(&tokg_ctl_of(c)->engine);
+	const uint64_t end = tokg_ld(&c->engine_made[index].end);
+	const uint64_t made = tokg_ld(&c->engine_made[index].made);
+	tokg_look l;
+	enum tokg_end how;
+	const enum tokg_lane_state state = tokg_lane_read(c, producer, number, &l, &how);
+
+	if (state == TOKG_LANE_FREE)
+		return lane->shown != 0;
+	if (state == TOKG_LANE_MUST_END || lane->shown != lane->use)
+		return true;
+	return lane->engine != engine || engine == 0 || end >> 32 == lane->use ||
+	       (made >> 32 == lane->use && (uint32_t)made != l.made) ||
+	       tokg_own_ld(&lane->grant) != TOKD_LANE(l.made + l.may, lane->use) ||
+	       (l.final && l.may == 0);
 }

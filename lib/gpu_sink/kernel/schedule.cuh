@@ -17,7 +17,8 @@
  *
  *   scheduler   look ─▶ claim ─▶ child[i] ─▶ launch i ── ... ── 120 launches ─▶ save, tail launch
  *   embed       check, validate (some blocks) ─▶ rows (many blocks) ─▶ entry, done
- *   step        the engine's next token of each lane; launched when the last step has ended
+ *   step        the engine's next token of each lane, or the relay's look at each; launched when
+ *               the last step has ended
  *
  * A child that was launched ends by itself, also after a stop: what is claimed is then done, except
  * slots whose check word is wrong at STOP_NOW.
@@ -292,12 +293,12 @@ tokg_child_rows(const tokg_consumer *c, tokg_block *b, struct tokg_child *child,
 	}
 }
 
-/* The engine's step: at most one token for each lane. */
+/* The engine's step: at most one token for each lane. Or the relay's: all that is made. */
 TOKG_DEV void
 tokg_step(const tokg_consumer *c, tokg_block *b, struct tokg_schedule *g)
 {
 	for (uint32_t p = b->tid; p < c->g.producers; p += b->n)
-		tokg_engine_pass(c, p);
+		tokg_lanes_pass(c, p);
 	tokg_sync(b);
 	if (b->tid == 0)
 		tokg_own_st_release(&g->steps_ended, tokg_own_ld(&g->steps_ended) + 1);

@@ -135,6 +135,7 @@ struct tokg_lane {
 	uint32_t use;	       /* how many texts it has had; never 0 after the first */
 	uint32_t shown;	       /* external: the use that is shown as OPEN; 0: none */
 	uint64_t engine;       /* external: the one attached when it was begun */
+	uint64_t grant;	       /* external: as it is shown, with its use */
 };
 
 /* A slot that is right, and more than a job. Its parts are in `parts`. */

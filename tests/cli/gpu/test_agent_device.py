@@ -102,15 +102,29 @@ def test_a_signal_ends_it_within_the_drain(started: Callable[[], Agent]) -> None
         assert "embedded: 1 entries, 3 rows; slots ok 1" in said
 
 
+def test_graphs_have_the_relay_of_an_external_engine(tmp_path: Path) -> None:
+    options = ["--launch", "graph", "--lanes", "4", "--engine", "external"]
+    if DEVICE.startswith("cuda"):
+        with Agent(tmp_path, "--device", DEVICE, "--ring", RING, *options) as agent:
+            assert agent.stop() == 0
+        return
+    if Path("/dev/nvidiactl").exists():
+        pytest.skip("needs TOKD_GPU_DEVICE=cuda:0")
+    # Only the GPU is missing.
+    command = [AGENT, "--table", "random:5x4", "--device", "cuda:0", *options]
+    command += ["--subscribers-socket", tmp_path / "subscribers", "--listen", f"unix:{tmp_path}/r"]
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("TOKD_")}
+    end = subprocess.run(
+        command, capture_output=True, text=True, timeout=20, env=environment, check=False
+    )
+    assert end.returncode == 1 and "or use the device cpu" in end.stderr, end.stderr
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         (["--ring", "gpu"], "--ring gpu: needs --device cuda:N"),
         (["--launch", "graph"], "--launch graph: needs --device cuda:N"),
-        (
-            ["--device", "cuda:0", "--launch", "graph", "--lanes", "4", "--engine", "external"],
-            "--engine external: needs --launch persistent",
-        ),
         (["--ring", "disk"], "--ring disk: give gpu or host"),
         (["--ring", "disk", "--device", "cuda:0"], "--ring disk: give gpu or host"),
     ],

@@ -5,6 +5,7 @@
 
 #include "../../../../app/tokd-load/dice.h"
 #include "../fibers/graph_rules.h"
+#include "external.h"
 #include "simulate.h"
 
 extern "C" {
@@ -43,7 +44,8 @@ struct posted {
 };
 
 struct lane {
-	uint32_t turn, granted;
+	uint32_t turn, granted, taken;
+	uint64_t changes; /* of the world, when it was used */
 	bool used;
 };
 
@@ -56,6 +58,10 @@ struct world {
 	posted slot[ALL];
 	uint32_t next[PRODUCERS]; /* slot */
 	lane lanes[PRODUCERS][LANES];
+	external engine;
+	uint64_t log_at[PRODUCERS];
+	uint64_t changes; /* incarnations; engines that came and went */
+	uint64_t reasons; /* for a step: what has happened that it may have to do with */
 	uint64_t dice, request, entries;
 	uint64_t limit;	 /* of launches: then the stop word is written */
 	uint64_t before; /* launches, of the incarnations before */
@@ -137,7 +143,9 @@ lane_take(uint32_t producer, posted *p, tokg_hdr *h)
 	if (l->used)
 		return;
 	l->used = true;
-	l->granted = 0;
+	l->granted = l->taken = 0;
+	l->changes = w.changes;
+	w.reasons++;
 	l->turn = l->turn % TOKG_TURN_MAX + 1;
 	p->lane = i;
 	p->turn = l->turn;
@@ -205,6 +213,17 @@ rows_right(const struct tokg_out_entry *e)
 	return true;
 }
 
+bool
+ids_right(const struct tokg_out_entry *e)
+{
+	const uint32_t *const ids = w.engine.ids_of(e);
+
+	for (uint32_t i = 0; i < e->tokens; i++)
+		if (ids[i] != id_of(e->request, i))
+			return false;
+	return true;
+}
+
 void
 entries_read()
 {
@@ -226,6 +245,11 @@ entries_read()
 		else if (!rows_right(e))
 			wrong("slot %u, ticket %llu: a row is wrong", at,
 				(unsigned long long)e->ticket);
+		else if (w.how->external && !ids_right(e))
+			wrong("slot %u, ticket %llu: an id beside the rows is wrong", at,
+				(unsigned long long)e->ticket);
+		if (w.engine.here && (e->flags & TOKG_GENERATE))
+			w.engine.offer(e, p->turn);
 		p->came |= 1u << e->part;
 		w.said->entries++;
 	}
@@ -253,6 +277,70 @@ done_read(uint32_t at)
 	p->out = false;
 }
 
+/* Ids of an external engine, which are its own, in order. */
+void
+log_read(uint32_t producer)
+{
+	const struct tokg_geometry *const g = &w.c->d.geometry;
+
+	for (;; w.log_at[producer]++) {
+		const uint64_t at = w.log_at[producer];
+		const uint64_t token = word(tokg_log_at(g, producer, at));
+		const uint32_t i = TOKG_TOKEN_LANE(token);
+		lane *const l = &w.lanes[producer][i];
+
+		if (TOKG_TOKEN_LAP(token) != tokg_lap_of(g, at))
+			return;
+		if (i >= LANES || !l->used || TOKG_TOKEN_TURN(token) != l->turn ||
+			l->taken >= l->granted ||
+			TOKG_TOKEN_ID(token) !=
+				external::id(producer * LANES + i, l->turn, l->taken, IDS))
+			wrong("producer %u: word %llu of the log is not the next of lane %u",
+				producer, (unsigned long long)at, i);
+		l->taken++;
+		w.said->made++;
+	}
+}
+
+/* An engine comes, works on some lane, or goes. */
+void
+engine_step()
+{
+	if (w.engine.here && below(2000) > 0) {
+		w.reasons += w.engine.work(below(PRODUCERS * LANES), below(8) == 0);
+		return;
+	}
+	if (w.engine.here)
+		w.engine.go();
+	else if (below(20) > 0)
+		return;
+	else if (!w.engine.come())
+		wrong("no memory for an engine");
+	w.said->engines = w.engine.engines;
+	w.changes++;
+	w.reasons += PRODUCERS * LANES;
+}
+
+/* May the lane have ended so? */
+bool
+end_right(const lane *l, uint64_t ended)
+{
+	const uint32_t n = TOKG_LANE_N(ended);
+
+	if (w.how->external && n != l->taken)
+		return false;
+	switch (TOKG_LANE_BITS(ended)) {
+	case TOKG_END_LENGTH:
+		return n == GRANT;
+	case TOKG_END_STOP:
+		return w.how->external;
+	case TOKG_END_CUT:
+		return w.changes != l->changes || (w.how->external && !w.engine.here);
+	default:
+		return false;
+	}
+}
+
 /* Grants tokens, and reads how the lane has ended. */
 void
 lane_serve(uint32_t producer, uint32_t i)
@@ -260,19 +348,17 @@ lane_serve(uint32_t producer, uint32_t i)
 	const struct tokg_geometry *const g = &w.c->d.geometry;
 	lane *const l = &w.lanes[producer][i];
 	const uint64_t ended = word(tokg_ended_at(g, producer, i));
-	const bool cut = w.said->incarnations > 1;
 	bool final;
 
 	if (!l->used)
 		return;
+	if (w.how->external)
+		log_read(producer);
 	if (TOKG_LANE_TURN(ended) == l->turn) {
-		const uint32_t how = TOKG_LANE_BITS(ended);
-
-		if (how != TOKG_END_LENGTH && !(how == TOKG_END_CUT && cut))
-			wrong("lane %u of producer %u ended as %u", i, producer, how);
-		if (how == TOKG_END_LENGTH && TOKG_LANE_N(ended) != l->granted)
-			wrong("lane %u of producer %u made %u of %u", i, producer,
-				TOKG_LANE_N(ended), l->granted);
+		if (!end_right(l, ended))
+			wrong("lane %u of producer %u ended as %u after %u of %u, %u read", i,
+				producer, TOKG_LANE_BITS(ended), TOKG_LANE_N(ended), l->granted,
+				l->taken);
 		l->used = false;
 		w.said->ended++;
 		return;
@@ -280,6 +366,7 @@ lane_serve(uint32_t producer, uint32_t i)
 	if (l->granted == GRANT || below(2) == 0)
 		return;
 	final = ++l->granted == GRANT;
+	w.reasons++;
 	__atomic_store_n((uint64_t *)(w.c->consumer.region + tokg_ask_at(g, producer, i)),
 		TOKG_LANE_WORD(l->granted, l->turn, final ? TOKG_ASK_FINAL : 0), __ATOMIC_RELEASE);
 }
@@ -356,6 +443,8 @@ around()
 		break;
 	case 2:
 		lane_serve(below(PRODUCERS), below(LANES));
+		if (w.how->external)
+			engine_step();
 		break;
 	default:
 		some_child();
@@ -445,11 +534,13 @@ device_open(const simulate_how *how)
 	k.stop_id = UINT32_MAX;
 	k.heads = how->heads;
 	k.graphs = true;
+	k.external_engine = how->external;
 	if (!tokg_geometry_fill(&k.geometry, &err) ||
 		(w.c = (cpu_device *)tokg_device_cpu(&k, &err)) == NULL) {
 		wrong("%s", err.text);
 		return false;
 	}
+	w.engine.open(w.c);
 	for (uint32_t p = 0; p < PRODUCERS; p++)
 		__atomic_store_n(
 			(uint32_t *)(w.c->consumer.region + tokg_back_at(&w.c->d.geometry, p) +
@@ -484,6 +575,8 @@ incarnation_run(uint32_t number)
 	w.how_it_stops = below(2) == 0 ? TOKG_STOP_DRAIN : TOKG_STOP_NOW;
 	w.limit = below(w.how->most_in_one + 1);
 	w.said->incarnations++;
+	w.changes++;
+	w.reasons += PRODUCERS * LANES;
 	w.before = w.said->launches;
 	if (w.c->d.ops->start(&w.c->d, number, &err) < 0) {
 		wrong("%s", err.text);
@@ -523,6 +616,8 @@ tokg_graph_launch(void *const *, enum tokg_graph kind, uint32_t number)
 		w.before + g->launches[0] + g->launches[1] + 1 == w.how->launch_fails)
 		return GRAPH_TOO_MANY;
 	error = w.rules.launch(kind, number);
+	if (kind == TOKG_GRAPH_STEP && w.said->steps + g->launches[kind] >= w.reasons)
+		wrong("a step without a reason, after %llu", (unsigned long long)w.reasons);
 	if (error != GRAPH_FINE)
 		wrong("launch of graph %u, number %u: error %u", kind, number, error);
 	else

@@ -18,6 +18,7 @@ struct simulate_how {
 	uint64_t seed;
 	bool heads;
 	bool rarely;	       /* the producers post seldom */
+	bool external;	       /* engines of another process: they come, make ids, and go */
 	uint32_t most_in_one;  /* launches between a start and a stop: any number up to this */
 	uint64_t launch_fails; /* this launch fails; 0: none */
 };
@@ -26,6 +27,8 @@ struct simulated {
 	uint64_t launches, steps, executions, incarnations, posted, entries, ended;
 	uint64_t most;	 /* launches of an execution */
 	uint64_t early;	 /* executions that launched themselves with launches left */
+	uint64_t made;	 /* ids of an external engine that came back */
+	uint64_t engines; /* external ones that came */
 	uint64_t failed; /* incarnations that a launch has ended */
 	char wrong[256]; /* what is wrong first; "": nothing */
 };

@@ -135,7 +135,7 @@ end:	do
 #define MADE m[M(attached)].made
 #define END m[M(attached)].end
 #define WAITS                                                                                      \
-	(DECODES && (cancel || shown != use || lane_engine != attached || attached == 0 ||         \
+	(DECODES && (cancel || lane_engine != attached || attached == 0 ||                        \
 			    END.use == use || (MADE.use == use && MADE.n != taken) ||              \
 			    granted_shown.use != use || granted_shown.n != ask ||                  \
 			    (FINAL && taken == ask)))

@@ -29,8 +29,8 @@
  * reaches nothing. With the device cuda it may reach a lane that the next engine has by then. Each
  * word has its use, and an engine keeps its own counts, so such a word is never taken for another:
  * the lane ends as CUT, or its next look stores the count again. An `end` that was overwritten
- * before the consumer saw it is stored again by the next look, too. If there is none, it is lost: the
- * lane ends when its client cancels.
+ * before the consumer saw it is stored again by the next look, too. If there is none, it is lost:
+ * the lane ends when its client cancels.
  *
  * All calls for one lane are made by one thread; lanes are independent.
  */

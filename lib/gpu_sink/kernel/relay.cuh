@@ -127,10 +127,8 @@ tokg_relay_waits(const tokg_consumer *c, uint32_t producer, uint32_t number)
 
 	if (state == TOKG_LANE_FREE)
 		return lane->shown != 0;
-	if (state == TOKG_LANE_MUST_END || lane->shown != lane->use)
-		return true;
-	return lane->engine != engine || engine == 0 || end >> 32 == lane->use ||
-	       (made >> 32 == lane->use && (uint32_t)made != l.made) ||
+	return state == TOKG_LANE_MUST_END || lane->engine != engine || engine == 0 ||
+	       end >> 32 == lane->use || (made >> 32 == lane->use && (uint32_t)made != l.made) ||
 	       tokg_own_ld(&lane->grant) != TOKD_LANE(l.made + l.may, lane->use) ||
 	       (l.final && l.may == 0);
 }

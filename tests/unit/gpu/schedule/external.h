@@ -12,6 +12,8 @@
 namespace
 {
 
+#define ANY UINT32_MAX
+
 struct external {
 	cpu_device *c;
 	struct tokg_engine_area area;
@@ -51,12 +53,12 @@ struct external {
 
 		if (c->d.ops->renew_made(&c->d, &err) < 0)
 			return false;
-		made = mmap(NULL, area.made_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, c->d.made_fd,
-			0);
+		made = mmap(
+			NULL, area.made_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, c->d.made_fd, 0);
 		if (made == MAP_FAILED)
 			return false;
-		memory.shown = (const struct tokd_lane_shown *)((uint8_t *)c->d.outputs +
-								area.shown_off);
+		memory.shown =
+			(const struct tokd_lane_shown *)((uint8_t *)c->d.outputs + area.shown_off);
 		memory.made = (struct tokd_lane_made *)made;
 		memory.own = own;
 		memory.ids = (uint32_t *)((uint8_t *)made + area.ids_in_made);
@@ -94,16 +96,17 @@ struct external {
 		turn[e->lane] = turn_of_lane;
 	}
 
-	/* Works on a lane. True: it has stored something. */
+	/* Works on a lane: an id, or an end, if it has made so many. True: it has stored something.
+	 */
 	bool
-	work(uint32_t lane, bool ends)
+	work(uint32_t lane, bool ends, uint32_t behind)
 	{
 		const uint64_t name = prompt[lane];
 		const struct tokd_lane_look l = tokd_engine_look(&memory, name);
 
 		if (name == 0 || l.end != TOKD_LANE_OPEN)
 			return false;
-		if (ends)
+		if (ends && (behind == ANY || l.made == behind))
 			return tokd_engine_end(&memory, name, TOKD_LANE_STOP);
 		return tokd_engine_put(
 			&memory, name, id(lane, turn[lane], l.made, c->d.geometry.n_ids));

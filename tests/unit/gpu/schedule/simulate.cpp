@@ -26,11 +26,15 @@ extern "C" {
 #define EPOCH 5
 #define BLOCKS 3 /* of a kernel of a child */
 #define STILL 10000000
-#define GRANT 3 /* the most tokens of a text: two lanes of them fit the log */
+#define LATE 20000  /* a step of the relay */
+#define PHASE 32768 /* steps of the world with an external engine */
+#define GRANT 3	    /* the most tokens of a text: two lanes of them fit the log */
 
 namespace
 {
 
+/* In a quiet phase only what waits already goes on: nothing else may help it. */
+enum phase { BUSY, QUIET, BUSY_AGAIN, QUIET_WITHOUT_ENGINE, PHASES };
 enum stage { NONE, LAUNCHED, CHECKED, WORKED };
 
 /* What is posted in a slot, and how many of its entries have come. */
@@ -61,7 +65,9 @@ struct world {
 	external engine;
 	uint64_t log_at[PRODUCERS];
 	uint64_t changes; /* incarnations; engines that came and went */
-	uint64_t reasons; /* for a step: what has happened that it may have to do with */
+	uint64_t reasons; /* for the next step of the relay, since the last one */
+	uint64_t late;	  /* steps of the world since the first of them */
+	uint64_t turns;	  /* steps of the world */
 	uint64_t dice, request, entries;
 	uint64_t limit;	 /* of launches: then the stop word is written */
 	uint64_t before; /* launches, of the incarnations before */
@@ -145,7 +151,6 @@ lane_take(uint32_t producer, posted *p, tokg_hdr *h)
 	l->used = true;
 	l->granted = l->taken = 0;
 	l->changes = w.changes;
-	w.reasons++;
 	l->turn = l->turn % TOKG_TURN_MAX + 1;
 	p->lane = i;
 	p->turn = l->turn;
@@ -277,6 +282,34 @@ done_read(uint32_t at)
 	p->out = false;
 }
 
+bool
+is_open(uint32_t producer, uint32_t i)
+{
+	return TOKG_BEGUN_TURN(w.c->consumer.lanes[producer * LANES + i].begun) !=
+	       TOKG_LANE_TURN(word(tokg_ended_at(&w.c->d.geometry, producer, i)));
+}
+
+uint32_t
+lanes_open()
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < PRODUCERS * LANES; i++)
+		n += is_open(i / LANES, i % LANES);
+	return n;
+}
+
+/* Texts that had a lane so far. */
+uint64_t
+lanes_begun()
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < PRODUCERS * LANES; i++)
+		n += w.c->consumer.lanes[i].use;
+	return n;
+}
+
 /* Ids of an external engine, which are its own, in order. */
 void
 log_read(uint32_t producer)
@@ -302,23 +335,45 @@ log_read(uint32_t producer)
 	}
 }
 
+enum phase
+phase()
+{
+	return (enum phase)(w.turns / PHASE % PHASES);
+}
+
+bool
+engine_changes()
+{
+	switch (phase()) {
+	case QUIET:
+		return !w.engine.here;
+	case QUIET_WITHOUT_ENGINE:
+		return w.engine.here;
+	default:
+		return below(w.engine.here ? 2000 : 20) == 0;
+	}
+}
+
 /* An engine comes, works on some lane, or goes. */
 void
 engine_step()
 {
-	if (w.engine.here && below(2000) > 0) {
-		w.reasons += w.engine.work(below(PRODUCERS * LANES), below(8) == 0);
+	const uint32_t lane = below(PRODUCERS * LANES);
+
+	if (!engine_changes()) {
+		if (w.engine.here)
+			w.reasons += phase() == QUIET
+					     ? w.engine.work(lane, below(2) == 0, GRANT - 1)
+					     : w.engine.work(lane, below(8) == 0, ANY);
 		return;
 	}
 	if (w.engine.here)
 		w.engine.go();
-	else if (below(20) > 0)
-		return;
 	else if (!w.engine.come())
 		wrong("no memory for an engine");
 	w.said->engines = w.engine.engines;
 	w.changes++;
-	w.reasons += PRODUCERS * LANES;
+	w.reasons += lanes_open();
 }
 
 /* May the lane have ended so? */
@@ -366,7 +421,7 @@ lane_serve(uint32_t producer, uint32_t i)
 	if (l->granted == GRANT || below(2) == 0)
 		return;
 	final = ++l->granted == GRANT;
-	w.reasons++;
+	w.reasons += is_open(producer, i);
 	__atomic_store_n((uint64_t *)(w.c->consumer.region + tokg_ask_at(g, producer, i)),
 		TOKG_LANE_WORD(l->granted, l->turn, final ? TOKG_ASK_FINAL : 0), __ATOMIC_RELEASE);
 }
@@ -377,6 +432,7 @@ kernel_run(enum tokg_graph kind, uint32_t number, enum stage stage)
 {
 	struct tokg_child *const child = &w.c->schedule->child[number];
 	const uint32_t from = below(BLOCKS), step = 1 + below(BLOCKS - 1);
+	const uint64_t begun = lanes_begun();
 
 	for (uint32_t i = 0; i < BLOCKS; i++) {
 		struct tokg_hand hand = {};
@@ -386,6 +442,7 @@ kernel_run(enum tokg_graph kind, uint32_t number, enum stage stage)
 		b.n = b.lanes = b.teams = 1;
 		if (kind == TOKG_GRAPH_STEP) {
 			tokg_step(&w.c->consumer, &b, w.c->schedule);
+			w.reasons = w.late = 0;
 			return;
 		}
 		if (stage == LAUNCHED)
@@ -393,6 +450,7 @@ kernel_run(enum tokg_graph kind, uint32_t number, enum stage stage)
 		else
 			tokg_child_rows(&w.c->consumer, &b, child, &hand, block, BLOCKS);
 	}
+	w.reasons += lanes_begun() - begun;
 }
 
 void
@@ -432,10 +490,11 @@ void
 around()
 {
 	const struct tokg_schedule *const g = w.c->schedule;
+	const bool quiet = phase() == QUIET || phase() == QUIET_WITHOUT_ENGINE;
 
 	switch (below(6)) {
 	case 0:
-		if (!w.how->rarely || below(500) == 0)
+		if (!quiet && (!w.how->rarely || below(500) == 0))
 			post(below(PRODUCERS));
 		break;
 	case 1:
@@ -449,7 +508,10 @@ around()
 	default:
 		some_child();
 	}
+	w.turns += w.how->external;
 	tokg_owner_lives(&w.c->d);
+	if (w.how->external && !w.stops && w.reasons > 0 && ++w.late > LATE)
+		wrong("no step of the relay, with %llu reasons", (unsigned long long)w.reasons);
 	if (++w.still > STILL)
 		wrong("no launch in %u steps", STILL);
 	if (word(offsetof(struct tokg_ctl, heartbeat)) < w.heartbeat)
@@ -576,7 +638,8 @@ incarnation_run(uint32_t number)
 	w.limit = below(w.how->most_in_one + 1);
 	w.said->incarnations++;
 	w.changes++;
-	w.reasons += PRODUCERS * LANES;
+	w.reasons = lanes_open();
+	w.late = 0;
 	w.before = w.said->launches;
 	if (w.c->d.ops->start(&w.c->d, number, &err) < 0) {
 		wrong("%s", err.text);
@@ -616,8 +679,8 @@ tokg_graph_launch(void *const *, enum tokg_graph kind, uint32_t number)
 		w.before + g->launches[0] + g->launches[1] + 1 == w.how->launch_fails)
 		return GRAPH_TOO_MANY;
 	error = w.rules.launch(kind, number);
-	if (kind == TOKG_GRAPH_STEP && w.said->steps + g->launches[kind] >= w.reasons)
-		wrong("a step without a reason, after %llu", (unsigned long long)w.reasons);
+	if (kind == TOKG_GRAPH_STEP && w.how->external && w.reasons == 0)
+		wrong("a step of the relay without a reason");
 	if (error != GRAPH_FINE)
 		wrong("launch of graph %u, number %u: error %u", kind, number, error);
 	else

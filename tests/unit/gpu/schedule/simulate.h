@@ -25,12 +25,12 @@ struct simulate_how {
 
 struct simulated {
 	uint64_t launches, steps, executions, incarnations, posted, entries, ended;
-	uint64_t most;	 /* launches of an execution */
-	uint64_t early;	 /* executions that launched themselves with launches left */
-	uint64_t made;	 /* ids of an external engine that came back */
+	uint64_t most;	  /* launches of an execution */
+	uint64_t early;	  /* executions that launched themselves with launches left */
+	uint64_t made;	  /* ids of an external engine that came back */
 	uint64_t engines; /* external ones that came */
-	uint64_t failed; /* incarnations that a launch has ended */
-	char wrong[256]; /* what is wrong first; "": nothing */
+	uint64_t failed;  /* incarnations that a launch has ended */
+	char wrong[256];  /* what is wrong first; "": nothing */
 };
 
 void simulate(const struct simulate_how *how, struct simulated *s);

@@ -222,13 +222,6 @@ class Engine(Closing):
             raise RingError(f"{self._reader._path}: the lanes are in GPU memory: use Engine.cuda")
         return self._memory
 
-    def _leave(self) -> None:
-        """In a child of this process, which is not the engine. Nothing of the parent's ends."""
-        a, self._reader._a = self._reader._a, None
-        self.cuda = None
-        if a is not None:
-            a.socket.close()
-
     def close(self) -> None:
         """Detach: all its texts end."""
         self._held.clear()
@@ -242,10 +235,10 @@ class Engine(Closing):
 _engines: weakref.WeakSet[Engine] = weakref.WeakSet()
 
 
-def _leave_all() -> None:
+def _forget_lanes() -> None:
     for engine in _engines:
-        engine._leave()
+        engine.cuda = None
 
 
-# Else the agent would not see that the engine dies while a child of it lives.
-os.register_at_fork(after_in_child=_leave_all)
+# A child is not the engine (its reader has left): nothing of the parent's ends when it closes.
+os.register_at_fork(after_in_child=_forget_lanes)

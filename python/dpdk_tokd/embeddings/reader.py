@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 from collections import deque
 from typing import Any
 
@@ -66,6 +67,7 @@ class EmbeddingReader(PollingReader[Embedding]):
         self._moving = threading.Lock()
         self._move_again = False
         self._a: Attached | None = attach(self._path, ATTACH_TIMEOUT_S, self._as_engine)
+        _readers.add(self)
         reply = self._a.reply
         self.dim = reply.dim
         self.dtype = Dtype(reply.dtype)
@@ -225,6 +227,13 @@ class EmbeddingReader(PollingReader[Embedding]):
             self._cursor = cursor
             libtok.store_release_u64(a.cursor, 0, cursor)
 
+    def _leave(self) -> None:
+        """In a child of this process, whose reader it is not: the cursor is the parent's."""
+        self._moving = threading.Lock()  # a thread may have had it that is not here
+        a, self._a = self._a, None
+        if a is not None:
+            a.socket.close()
+
     def _timeout_message(self) -> str:
         return f"{self._path}: no embedding within {self._timeout} s"
 
@@ -248,3 +257,16 @@ class EmbeddingReader(PollingReader[Embedding]):
             except BufferError:
                 pass  # views are about: the last of them unmaps it
         a.socket.close()
+
+
+_readers: weakref.WeakSet[EmbeddingReader] = weakref.WeakSet()
+
+
+def _leave_all() -> None:
+    for reader in _readers:
+        reader._leave()
+
+
+# Else a child would release what its parent holds, and the agent would not see that the parent
+# dies while the child lives.
+os.register_at_fork(after_in_child=_leave_all)

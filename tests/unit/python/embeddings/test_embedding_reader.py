@@ -109,6 +109,34 @@ def test_workers_of_the_cpu_are_one_unless_given(
         assert len(list(tasks.iterdir())) == main_and_scanner + threads
 
 
+def test_a_child_neither_releases_rows_nor_stays_attached(agent: Agent) -> None:
+    with reader_of(agent) as reader, Poster(agent) as poster:
+        poster.post(1, [1, 2, 3])
+        held = next(reader).hold()
+        assert reader._a is not None
+        cursor = reader._a.cursor[:8]
+        said, say = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                held.release()
+                os.write(say, b"closed" if reader.closed else b"open")
+                signal.pause()
+            finally:
+                os._exit(1)
+        try:
+            os.close(say)
+            assert os.read(said, 8) == b"closed"
+            assert reader._a.cursor[:8] == cursor
+            np.testing.assert_array_equal(held.array, WORD[[1, 2, 3]])
+            reader.close()
+            agent.wait_for(f"subscriber of pid {os.getpid()} detached")
+        finally:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            os.close(said)
+
+
 def test_views_are_the_outputs_and_cannot_be_written(agent: Agent) -> None:
     with reader_of(agent) as reader, Poster(agent) as poster:
         poster.post(1, [1, 2, 3])

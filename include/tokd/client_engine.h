@@ -84,6 +84,11 @@ TOKD_API struct tokd_request *tokd_engine_done(struct tokd_engine *e);
 TOKD_API bool tokd_engine_has_done(const struct tokd_engine *e);
 /* Removes a finished request from those for tokd_engine_done(). */
 TOKD_API void tokd_engine_unlist(struct tokd_engine *e, struct tokd_request *r);
+/*
+ * Cancels all requests; their memory is the caller's. What is owed then (tokd_engine_owes) are the
+ * CANCELs of answers.
+ */
+TOKD_API void tokd_engine_leave(struct tokd_engine *e);
 /* Ends all requests with `status` and, for TOKD_E_NET, `error`. */
 TOKD_API void tokd_engine_fail_all(struct tokd_engine *e, enum tokd_status status, int error);
 

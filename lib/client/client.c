@@ -281,6 +281,7 @@ tokd_client_open(const char *hosts, uint16_t port, const struct tokd_client_opti
 		return NULL;
 	}
 	c->fd = -1;
+	c->pid = getpid();
 	c->several = n > 1;
 	c->spin = options->spin;
 	c->timeout_ms = or_else(options->timeout_ms, 5000);
@@ -302,6 +303,9 @@ tokd_client_close(struct tokd_client *c)
 {
 	if (c == NULL)
 		return;
+	/* A child by fork has the same sockets: answers are its parent's. */
+	if (c->pid == getpid())
+		client_leave(c);
 	if (c->n > 1 && c->fd >= 0)
 		close(c->fd);
 	for (uint32_t i = 0; i < c->n; i++) {

@@ -71,6 +71,7 @@ struct tokd_client {
 	int fd;	      /* of the only one, or an epoll of all */
 	bool several; /* appliances */
 	bool spin;
+	pid_t pid; /* that opened it */
 	uint32_t timeout_ms;
 	uint32_t requests;
 	uint32_t vocab;	     /* requested */
@@ -99,6 +100,9 @@ appliance_of(struct tokd_client *c, const struct tokd_request *r)
 {
 	return &c->appliance[r->appliance];
 }
+
+/* client_io.c: drops all requests, and says once that their answers are not wanted any more. */
+void client_leave(struct tokd_client *c);
 
 /* hosts.c: the number of elements of a list, and the next of them; false: `error` says why. */
 uint32_t hosts_count(const char *list);

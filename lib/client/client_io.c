@@ -290,6 +290,20 @@ tokd_client_flush(struct tokd_client *c)
 }
 
 void
+client_leave(struct tokd_client *c)
+{
+	for (uint32_t i = 0; i < c->n; i++) {
+		struct appliance *a = &c->appliance[i];
+
+		if (a->engine == NULL)
+			continue;
+		tokd_engine_leave(a->engine);
+		if (tokd_engine_owes(a->engine))
+			transmit(c, a, now_ns());
+	}
+}
+
+void
 tokd_client_cancel(struct tokd_client *c, struct tokd_request *r)
 {
 	struct appliance *a = appliance_of(c, r);

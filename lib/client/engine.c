@@ -297,6 +297,17 @@ tokd_engine_cancel(struct tokd_engine *e, struct tokd_request *r)
 }
 
 void
+tokd_engine_leave(struct tokd_engine *e)
+{
+	for (uint32_t i = 0; i < e->config.requests; i++) {
+		struct tokd_request *r = e->slot[i].r;
+
+		if (r != NULL)
+			tokd_engine_cancel(e, r);
+	}
+}
+
+void
 tokd_engine_fail_all(struct tokd_engine *e, enum tokd_status status, int error)
 {
 	for (uint32_t i = 0; i < e->config.requests; i++) {

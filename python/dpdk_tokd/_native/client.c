@@ -249,14 +249,13 @@ close_client(struct client *c)
 
 	if (c->c == NULL)
 		return;
-	while (PySet_Size(c->pending) > 0 && (q = PySet_Pop(c->pending)) != NULL) {
-		tokd_client_cancel(c->c, &((struct request *)q)->r);
-		PyBuffer_Release(&((struct request *)q)->text);
-		Py_DECREF(q);
-	}
 	c->stats = tokd_client_stats(c->c);
 	tokd_client_close(c->c);
 	c->c = NULL;
+	while (PySet_Size(c->pending) > 0 && (q = PySet_Pop(c->pending)) != NULL) {
+		PyBuffer_Release(&((struct request *)q)->text);
+		Py_DECREF(q);
+	}
 }
 
 static void

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 
 #include "loopback.h"
 
@@ -130,6 +131,66 @@ TEST(answers_of_a_model)
 		}
 	}
 	tokd_client_close(c);
+	server_end(&f);
+}
+
+/* A datagram of another client is read after all that was sent before. */
+static void
+until_heard(struct loopback *f)
+{
+	struct tokd_client *c = opened("127.0.0.1", f, NULL);
+	uint32_t id;
+
+	assert_int_equal(tokd_client_tokenize(c, "a", 1, &id, 1, 20000), 1);
+	tokd_client_close(c);
+}
+
+/* Of two answers under way, a prompt and a text that were not sent. */
+TEST(closing_ends_answers_but_not_those_of_a_parent)
+{
+	static char out[3][TOKD_GENERATE_ROOM];
+	static uint32_t ids[8];
+	struct tokd_request *done, text = {.text = "a text", .len = 6, .ids = ids, .max_ids = 8};
+	struct tokd_request prompt[3];
+	struct tokd_client *c;
+	struct loopback f;
+	uint32_t n;
+	int status;
+	pid_t child;
+
+	if (!server_start(&f, AF_INET))
+		skip();
+	f.server->make_window = 1000; /* nothing is taken: it goes no further */
+	server_go(&f);
+	c = opened("127.0.0.1", &f, NULL);
+	for (uint32_t i = 0; i < 3; i++) {
+		prompt[i] = (struct tokd_request){.text = "a prompt",
+			.len = 8,
+			.out = out[i],
+			.max_ids = TOKD_GENERATE_ROOM,
+			.flags = TOKD_REQUEST_GENERATE,
+			.limit = 1000};
+		assert_int_equal(tokd_client_submit(c, &prompt[i]), TOKD_PENDING);
+		while (i < 2 && prompt[i].n_ids == 0)
+			tokd_client_wait(c, &done, 1, 20000);
+	}
+	assert_int_equal(tokd_client_submit(c, &text), TOKD_PENDING);
+	child = fork();
+	if (child == 0) {
+		tokd_client_close(c);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	until_heard(&f);
+	n = f.server->cancels;
+	tokd_client_close(c);
+	until_heard(&f);
+	assert_int_equal(n, 0);
+	assert_int_equal(f.server->cancels, 2);
+	assert_int_equal(f.server->stream[0].ends, TOKD_MADE_CANCELLED);
+	assert_int_equal(f.server->stream[1].ends, TOKD_MADE_CANCELLED);
+	assert_int_equal(f.server->n, 2 + 2); /* two answers, and two of until_heard() */
 	server_end(&f);
 }
 

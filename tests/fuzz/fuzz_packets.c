@@ -2,8 +2,9 @@
 /*
  * Frames into the data plane. An input is a list of steps: a frame of each kind the appliance
  * speaks, with lengths and checksums made right unless the input says otherwise, a frame of bytes
- * as they stand, readers that come, lie and go, time that passes. The ids of every text that comes
- * through whole are compared with those of the same text encoded at once.
+ * as they stand, readers that come, lie and go, time that passes, a GPU that continues texts. The
+ * ids of every text that comes through whole are compared with those of the same text encoded at
+ * once.
  */
 #include <netinet/in.h>
 #include <string.h>
@@ -14,7 +15,9 @@
 #include <rte_udp.h>
 
 #include <crc32c.h>
+#include "datapath/stream/cookie.h"
 #include "fuzz.h"
+#include "gpu.h"
 #include "plane.h"
 
 #define STEPS_MAX 24
@@ -22,6 +25,9 @@
 #define OWN_TEXT_ID 1000 /* stream ids from here on bring text of the input */
 #define OWN_TEXT_MAX 300
 #define EPOCH 7
+#define FIRST_PORT 40000 /* of clients */
+
+static const struct rte_ether_addr client_mac = {{2, 0, 0, 0, 0, 2}};
 
 enum how {
 	HOW_IPV6 = 1 << 0,
@@ -127,7 +133,7 @@ begin_ether(struct frame *f, const struct plane *p, uint8_t how, uint16_t type)
 	f->v6 = how & HOW_IPV6;
 	eth = grow(f, sizeof(*eth));
 	eth->dst_addr = plane_mac;
-	eth->src_addr = (struct rte_ether_addr){{2, 0, 0, 0, 0, 2}};
+	eth->src_addr = client_mac;
 	eth->ether_type = rte_cpu_to_be_16(type);
 	if (how & HOW_OTHER_VLAN)
 		vlan = vlan == 0 ? PLANE_VLAN : 0;
@@ -314,7 +320,7 @@ add_udp(struct frame *f, uint16_t to, uint8_t source)
 {
 	struct rte_udp_hdr *udp = grow(f, sizeof(*udp));
 
-	udp->src_port = rte_cpu_to_be_16(40000 + source);
+	udp->src_port = rte_cpu_to_be_16(FIRST_PORT + source);
 	udp->dst_port = rte_cpu_to_be_16(to);
 }
 
@@ -347,6 +353,21 @@ own_text(struct input *in, struct tokd_req *req, const uint8_t **bytes)
 	req->text_crc = tokd_crc32c(0, *bytes, req->length);
 }
 
+/* What a client gets that asks without one. */
+static uint64_t
+cookie_of(const struct plane *p, uint8_t how, uint8_t source)
+{
+	struct tokd_peer peer = {.addr = plane_ip6,
+		.mac = client_mac,
+		.port = rte_cpu_to_be_16(FIRST_PORT + source)};
+
+	if (how & HOW_IPV6)
+		peer.addr.byte[15] = (uint8_t)(2 + source);
+	else
+		peer.addr = tokd_addr_v4(rte_cpu_to_be_32(PLANE_IP + 1 + source));
+	return tokd_cookie_make(&p->w, &peer);
+}
+
 static void
 step_request(struct plane *p, struct input *in)
 {
@@ -356,7 +377,7 @@ step_request(struct plane *p, struct input *in)
 		0, p->w.terms->vocab[1].checksum, 0, p->w.terms->vocab[0].checksum ^ (who >> 7)};
 	static const uint32_t longest[] = {
 		0, 0, 1, TOKD_WIRE_REPLY_LEAST, 1232, 1439, 1440, UINT32_MAX};
-	const bool generates = who >> 6 == 2; /* there is no sink: it gets no further */
+	const bool generates = who >> 6 == 2;
 	const uint8_t *bytes = NULL;
 	struct tokd_req req = {.magic = TOKD_WIRE_MAGIC,
 		.version = TOKD_WIRE_VERSION,
@@ -375,7 +396,11 @@ step_request(struct plane *p, struct input *in)
 		req.flags = (uint16_t)(bits & (TOKD_F_IDS | TOKD_F_STREAM | TOKD_F_SHORT |
 						      TOKD_F_DECODE)) |
 			    (bits & 1 ? TOKD_F_LAST : 0) | (generates ? TOKD_F_GENERATE : 0);
-		req.limit = generates ? bits & 1 : 0;
+		if (generates) {
+			req.flags |= who & 1 ? TOKD_F_IDS | TOKD_F_SKIP_SPECIAL : TOKD_F_IDS;
+			req.limit = (bits & 1) << (bits >> 3 & 15);
+			req.cookie = cookie_of(p, how, who >> 4 & 3);
+		}
 		req.ids_ack = (uint32_t)input_take(in, 1) * 8;
 		req.reply_max = longest[(who ^ packet) % RTE_DIM(longest)];
 		if (how & HOW_OWN_TEXT)
@@ -545,6 +570,12 @@ step(struct plane *p, struct input *in)
 	case 7:
 		p->stop = TOKD_DRAIN;
 		break;
+	case 15:
+		if (p->w.sink != NULL) {
+			gpu_step(&p->w, in);
+			break;
+		}
+		/* fall through */
 	default:
 		step_request(p, in);
 		break;
@@ -557,9 +588,12 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct input in = {data, data + size};
-	struct plane *p = plane_get((uint32_t)input_take(&in, 1));
+	const uint8_t which = (uint8_t)input_take(&in, 1);
+	struct plane *p = plane_get(which);
 
 	texts_known = true;
+	if (which & 2)
+		gpu_open(&p->w);
 	for (uint32_t i = 0; i < STEPS_MAX && input_more(&in); i++)
 		step(p, &in);
 	plane_end(p);

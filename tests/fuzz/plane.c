@@ -18,6 +18,7 @@
 #include "eal.h"
 #include "fuzz.h"
 #include "datapath/loop/housekeeping.h"
+#include "gpu.h"
 #include "plane.h"
 #include "datapath/token_ring_write.h"
 #include "vocabulary.h"
@@ -253,6 +254,8 @@ see_record(struct plane *p, const struct tokd_rec *rec)
 	MUST(!(rec->flags & TOKD_REC_ABORT) == (rec->reason == TOKD_R_NONE));
 	p->ids += rec->kind == TOKD_REC_TOKENS ? rec->count : 0;
 	p->records++;
+	if (rec->kind == TOKD_REC_TEXT && p->w.sink != NULL)
+		gpu_record(&p->w, rec, (const uint8_t *)ids);
 	if (rec->serial >= PLANE_GATHERED || rec->kind == TOKD_REC_TEXT)
 		return;
 	s = &p->stream[rec->serial];
@@ -384,6 +387,10 @@ plane_run(struct plane *p)
 	tokd_worker_burst(&p->w, p->burst, n);
 	tokd_tx_flush(&p->w);
 	drain_port(p);
+	if (p->w.sink != NULL) {
+		gpu_turns(&p->w);
+		drain_port(p);
+	}
 	look_at_ring(p);
 	MUST(p->w.n_tx == 0 && p->w.n_touched == 0);
 	/* Held packets leave room in the pool for those that are to come. */
@@ -442,6 +449,10 @@ end_streams(struct plane *p)
 	tokd_shutdown(w);
 	drain_port(p);
 	look_at_ring(p);
+	if (w->sink != NULL) {
+		gpu_ended(w);
+		gpu_close(w);
+	}
 	for (uint32_t i = 0; i < END_TURNS && !are_gone(w->streams); i++)
 		plane_wait(p, 2 * TIMEOUT_MS);
 	MUST(TAILQ_EMPTY(&w->streams->open) && are_gone(w->streams));
@@ -488,6 +499,11 @@ plane_end(struct plane *p)
 		renew_frags(p);
 	MUST(rte_mempool_full(reply_pool) && rte_mempool_full(frame_pool));
 	renew_ring(p);
+	/* Else the names of one input would be used up for the next. */
+	memset(w->streams->names.bucket, 0,
+		w->streams->names.n_buckets * sizeof(*w->streams->names.bucket));
+	memset(w->refused, 0, sizeof(w->refused));
+	w->refused_until = 0;
 	memset(w->counter, 0, sizeof(w->counter));
 	w->text_id = 0;
 	p->stop = TOKD_RUN;

@@ -13,10 +13,17 @@ TEXT, ICMP, ARP, RAW, READER, WAIT, STARVE, DRAIN, REQUEST = range(9)
 TOGETHER = 0x80  # in one burst with the next step
 IPV6, NO_CKSUM, CUT, SPOIL, FRAGMENT, OTHER_VLAN, POLL, OWN = (1 << i for i in range(8))
 LAST, IDS, STREAM = 1, 4, 8
+END = 7 << 3  # with LAST: so much of a packet, and no flag beside STREAM
+PROMPT = 0x80  # `who` of a text that is continued; of a POLL: CANCEL
+GPU, HOLDS, BREAKS, ENDS, MAKES = 15, 0, 8, 12, 32
 
 
 def request(how: int, who: int, packet: int, bits: int, tail: bytes = b"\0") -> bytes:
     return bytes([REQUEST, how, who, packet, bits]) + tail
+
+
+def gpu(what: int, how: int = 0) -> bytes:
+    return bytes([GPU, what, how])
 
 
 def short(n: int) -> bytes:
@@ -25,15 +32,17 @@ def short(n: int) -> bytes:
 
 def packets() -> list[bytes]:
     words = b"hello world, the token"
-    whole = [request(0, stream, 0, LAST | IDS | 31 << 3) for stream in range(16)]
-    many = [request(0, 8, n, IDS) for n in range(20)] + [request(0, 8, 20, LAST | IDS | 15 << 3)]
-    polls = [request(POLL, 8, ack, 100) for ack in (0, 10, 60)]
+    whole = [request(0, stream, 0, LAST | IDS | END) for stream in range(16)]
+    many = [request(0, 8, n, IDS) for n in range(20)] + [request(0, 8, 20, LAST | IDS | END)]
+    polls = [request(POLL, 8, ack, 100, b"") for ack in (0, 10, 60)]
     own = request(OWN, 3, 0, IDS, b"\0" + short(len(words)) + words)
     odd = [many[2], many[1], many[1], many[0]]
     cut = [request(CUT, 8, n, IDS, b"\0\x6a\x10") for n in range(4)]
     halves = [request(FRAGMENT, 14, n, IDS, b"\0\x20\x10") for n in range(4)]
     early = [request(FRAGMENT, s, n, IDS, b"\0\x08\x10") for s in (14, 12) for n in range(1, 30)]
     reader = bytes([READER, 0])
+    prompts = [request(0, PROMPT | s, 0, LAST | IDS | STREAM | END) for s in (8, 9, 10, 11, 12)]
+    answer = prompts[0] + gpu(MAKES, 63) + polls[0] + gpu(MAKES, 9)
     return [
         b"\0" + b"".join(whole),
         b"\1" + b"".join(whole),
@@ -44,7 +53,7 @@ def packets() -> list[bytes]:
         b"\0" + b"".join(halves),
         b"\0" + b"".join(early),
         b"\0" + reader + b"".join(many) + bytes([READER, 4]) + bytes([READER, 2]),
-        b"\0" + request(IPV6, 8, 0, LAST | IDS | 31 << 3) + bytes([WAIT | 15 << 4]),
+        b"\0" + request(IPV6, 8, 0, LAST | IDS | END) + bytes([WAIT | 15 << 4]),
         b"\0" + bytes([TEXT, 0]) + short(len(words)) + words,
         b"\0" + bytes([TEXT, POLL]) + short(20) + b"TOKD\1\1" + bytes(14),
         b"\0" + bytes([TEXT, IPV6 | CUT]) + short(len(words)) + words + b"\x50\1",
@@ -57,6 +66,12 @@ def packets() -> list[bytes]:
         + bytes([RAW, 0])
         + short(14)
         + bytes(14),
+        b"\2" + answer + gpu(ENDS) + polls[2],
+        b"\2" + answer + request(POLL, PROMPT | 8, 0, 0, b"") + prompts[1] + gpu(MAKES, 5),
+        b"\2" + answer + gpu(BREAKS) + gpu(MAKES, 5) + gpu(ENDS, 1),
+        b"\3" + answer + gpu(ENDS, 3) + prompts[0],
+        b"\2" + b"".join(prompts) + gpu(MAKES | 2, 7) + gpu(ENDS | 2) + prompts[4],
+        b"\2" + gpu(HOLDS) + b"".join(prompts) + gpu(HOLDS) + gpu(MAKES | 1, 9),
         b"\1" + b"".join(many[:4]) + request(OTHER_VLAN, 8, 4, IDS, b"\0\0\0"),
     ]
 

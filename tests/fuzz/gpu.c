@@ -251,8 +251,8 @@ poll_sink(struct tokd_worker *w)
 
 	gpu.now += w->tsc_hz / 1000;
 	if (s->state == TOKD_SINK_BROKEN)
-		s->state = tokg_sink_recover(s->sink, &err) > 0 ? TOKD_SINK_RUNNING
-								: TOKD_SINK_LOST;
+		s->state =
+			tokg_sink_recover(s->sink, &err) > 0 ? TOKD_SINK_RUNNING : TOKD_SINK_LOST;
 	s->answers.lost = s->state == TOKD_SINK_LOST;
 	if (s->answers.lost)
 		tokg_sink_cut(s->sink);

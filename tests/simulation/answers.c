@@ -30,6 +30,8 @@ answer_ask(struct world *w, struct ask *k)
 	k->r.max_ids = ROOM_LEAST << world_dice(w, 5);
 	k->slow = !calm && world_dice(w, 4) == 0;
 	k->cancel_at = world_dice(w, 8) == 0 ? w->now + world_wait(w, CANCEL_AFTER) : NEVER;
+	if (w->plan.skip_special && world_dice(w, 2) == 0)
+		k->r.flags |= TOKD_REQUEST_SKIP_SPECIAL;
 	k->made = malloc(k->r.limit * sizeof(*k->made));
 	if (k->made == NULL)
 		abort();
@@ -145,17 +147,45 @@ answer_take(struct world *w, struct client *c, struct ask *k)
 	return k->slow ? RTE_MIN(k->take_at, k->cancel_at) : k->cancel_at;
 }
 
+static bool
+is_special(uint32_t id)
+{
+	uint32_t n;
+	const uint32_t *special = tok_vocab_specials(sim_vocab, &n);
+
+	while (n > 0 && special[n - 1] != id)
+		n--;
+	return n > 0;
+}
+
+/* Its special tokens have no text: how many ids are left. */
+static uint32_t
+skip_specials(struct world *w, const struct ask *k)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < k->answer.n; i++) {
+		if (is_special(k->made[i]))
+			world_fault(w, SKIPPED);
+		else
+			k->made[n++] = k->made[i];
+	}
+	return n;
+}
+
 /* What came of its text; of a whole answer, all. */
 static void
 check_text(struct world *w, const struct ask *k)
 {
+	const bool skips = k->r.flags & TOKD_REQUEST_SKIP_SPECIAL;
+	const uint32_t n = skips ? skip_specials(w, k) : k->answer.n;
 	const size_t room = k->n_said + 64 * ((size_t)k->answer.n + 1);
 	uint8_t *want = malloc(room);
 	struct tok_result r;
 
 	if (want == NULL)
 		abort();
-	r = tok_decode(sim_vocab, k->made, k->answer.n, want, room);
+	r = tok_decode(sim_vocab, k->made, n, want, room);
 	if (r.status != TOK_OK || r.produced < k->n_said ||
 		(k->answer.end != 0 && r.produced != k->n_said) ||
 		memcmp(want, k->said, k->n_said) != 0)

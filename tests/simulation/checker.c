@@ -357,9 +357,10 @@ static bool
 is_explained(const struct world *w, const struct ask *k)
 {
 	const struct plan *p = &w->plan;
+	const bool generator = p->fault.generator != NEVER || p->bad_ids > 0;
 	const bool time = p->fault.partition != NEVER || p->fault.stall != NEVER ||
 			  p->fault.clock_jump != NEVER || p->slow_readers > 0 ||
-			  p->fault.crash != NEVER || p->fault.generator != NEVER;
+			  p->fault.crash != NEVER || (p->lanes > 0 && generator);
 	const bool generate = k->r.flags & TOKD_REQUEST_GENERATE;
 	const bool no_lane = generate && k->r.arrived < k->r.packets;
 	/* Answers are kept for less time than a client takes to ask again. */
@@ -402,7 +403,7 @@ is_explained(const struct world *w, const struct ask *k)
 	case TOKD_R_UNKNOWN: /* so many texts that failed for want of room are forgotten soon */
 		return forgotten || no_room || p->fault.crash != NEVER;
 	case TOKD_R_SINK: /* or it seems dead, by a clock that jumps */
-		return generate && (p->fault.generator != NEVER || p->fault.clock_jump != NEVER);
+		return generate && (generator || p->fault.clock_jump != NEVER);
 	case TOKD_R_VALIDATE: /* each start has another cookie */
 	case TOKD_R_SHUTDOWN:
 		return p->fault.crash != NEVER;

@@ -68,7 +68,9 @@ client_crash(struct world *w, uint32_t i)
 		w->check.gone++;
 		let_go(w, c->ask[s]);
 	}
+	c->killed = world_dice(w, 2) == 0; /* else it is closed, and its answers are cancelled */
 	tokd_client_close(c->c);
+	c->killed = false;
 	queue_empty(w, &c->rx);
 	client_start(w, i);
 }

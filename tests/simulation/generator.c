@@ -3,7 +3,8 @@
  * A tokd-gpu with lanes, in plain memory: behind the product's sink and control thread, in place of
  * a transport. It works when the worker polls, at random: writes land late, slots are done out of
  * order, a READ sees an older log, and an engine continues texts by engine_rule.h. It is killed and
- * comes back, its consumer is restarted, its connection breaks.
+ * comes back, its consumer is restarted, its connection breaks, and the engine makes ids that are
+ * none, or that were not granted.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@
 #define OUT_OF_ORDER 4 /* slots that are in work at the same time */
 #define PASSES 8       /* of the engine, the most between two polls */
 #define BADSUM_OF 100  /* of 10,000 slots */
+#define SPARE_IDS 64   /* of the table, that the vocabulary has not: with bad ids */
 #define READ_MOST (5 * MS)
 #define DOWN (100 * MS) /* mean */
 
@@ -132,11 +134,46 @@ put(uint32_t lane, uint32_t id)
 	gpu.log_head++;
 }
 
+static uint32_t
+next_of(const struct lane *l)
+{
+	return tokg_engine_next(l->last, l->before, l->prompt, tok_vocab_info(sim_vocab).n_ids);
+}
+
+static void
+make(uint32_t i)
+{
+	struct lane *l = &gpu.lane[i];
+	const uint32_t next = next_of(l);
+
+	put(i, next);
+	l->made++;
+	l->before = l->last;
+	l->last = next;
+}
+
+static bool
+is_bad(enum sim_fault fault, uint32_t of)
+{
+	if (sim->calm_at != NEVER || !world_chance(sim, of))
+		return false;
+	world_fault(sim, fault);
+	return true;
+}
+
+/* One of the table that the vocabulary has not, or the first that is not in the table. */
+static void
+make_bad(uint32_t i)
+{
+	put(i, tok_vocab_info(sim_vocab).n_ids + world_dice(sim, SPARE_IDS + 1));
+	gpu.lane[i].made++;
+}
+
 static void
 step(uint32_t i)
 {
 	struct lane *l = &gpu.lane[i];
-	const uint32_t next = tokg_engine_next(l->last, l->before, l->prompt, gpu.t.geometry.n_ids);
+	const uint32_t next = next_of(l);
 	const uint32_t bits = TOKG_LANE_TURN(l->ask) == l->turn ? TOKG_LANE_BITS(l->ask) : 0;
 	const uint32_t granted = TOKG_LANE_TURN(l->ask) == l->turn ? TOKG_LANE_N(l->ask) : 0;
 	enum tokg_end end = 0;
@@ -154,11 +191,12 @@ step(uint32_t i)
 		end = TOKG_END_CANCELLED;
 	} else if (granted > l->made && next == sim->plan.stop_id) {
 		end = TOKG_END_STOP;
+	} else if (granted > l->made && is_bad(BAD_IDS, sim->plan.bad_ids)) {
+		make_bad(i);
 	} else if (granted > l->made) {
-		put(i, next);
-		l->made++;
-		l->before = l->last;
-		l->last = next;
+		make(i);
+		if (granted == l->made && is_bad(BAD_GRANTS, 10 * sim->plan.bad_ids))
+			make(i);
 	} else if (bits & TOKG_ASK_FINAL) {
 		end = TOKG_END_LENGTH;
 	}
@@ -298,7 +336,7 @@ start(struct world *w)
 		.kind = TOKG_KIND_WORD,
 		.dtype = TOKG_F32,
 		.dim = 8,
-		.n_ids = tok_vocab_info(sim_vocab).n_ids,
+		.n_ids = tok_vocab_info(sim_vocab).n_ids + (w->plan.bad_ids > 0 ? SPARE_IDS : 0),
 		.lanes = 1 + world_dice(w, w->plan.lanes),
 		.log = 64u << world_dice(w, 5),
 		.out_bytes = UINT64_C(1) << (19 + world_dice(w, 4))};

@@ -19,7 +19,7 @@ static const char usage[] =
 	"       simulation {--attack NAME | --attacks | --overload} [--check] [--trace]\n"
 	"  --seeds A-B   worlds of these seeds, in order, until one fails [1-100]\n"
 	"  --trace       print each event\n"
-	"  --break RULE  crc, once, cursor, feed or timer: the checker must notice\n"
+	"  --break RULE  crc, once, cursor, feed, timer, skip or id: the checker must notice\n"
 	"  --attack NAME one attack: rest, forged-0.9, ...\n"
 	"  --attacks     a table of all attacks\n"
 	"  --overload    a table of loads up to three times the capacity\n"
@@ -114,9 +114,10 @@ print_plan(const struct plan *p)
 		p->fault.clock_jump != NEVER ? " clock-jump" : "", p->six ? " (IPv6)" : "",
 		p->one_address ? " (one address)" : "", p->readers, p->slow_readers, p->hostile_hz);
 	if (p->lanes > 0)
-		printf("  answers: to %u lanes, to %u ids, stop id %u%s%s\n", p->lanes,
-			p->limit_most, p->stop_id, p->shed ? ", sheds" : "",
-			p->fault.generator != NEVER ? ", generator faults" : "");
+		printf("  answers: to %u lanes, to %u ids, stop id %u%s%s%s, %u bad ids of 10,000\n",
+			p->lanes, p->limit_most, p->stop_id, p->shed ? ", sheds" : "",
+			p->fault.generator != NEVER ? ", generator faults" : "",
+			p->skip_special ? ", specials skipped" : "", p->bad_ids);
 }
 
 /* 0: it held. */
@@ -157,7 +158,7 @@ static void
 set_up(void)
 {
 	eal_start();
-	sim_vocab = vocabulary_make(VOCABULARY_MERGES);
+	sim_vocab = vocabulary_make_special(VOCABULARY_MERGES);
 	if (sim_vocab == NULL || mkdtemp(folder) == NULL)
 		exit(1);
 	snprintf(path, sizeof(path), "%s/socket", folder);

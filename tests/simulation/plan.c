@@ -62,5 +62,7 @@ plan_of_seed(uint64_t seed)
 	p.stop_id = between(d, 0, 400); /* or none */
 	p.shed = maybe(d, true, false);
 	p.fault.generator = p.lanes > 0 ? maybe(d, SECOND, NEVER) : NEVER;
+	p.skip_special = maybe(d, true, false);
+	p.bad_ids = (uint32_t)maybe(d, between(d, 1, 20), 0);
 	return p;
 }

@@ -72,7 +72,17 @@ struct cost {
 #define HOSTILE_IP RTE_IPV4(172, 16, 0, 0) /* /12 */
 #define HOSTILE_EPOCH 0xbad00000u	   /* and above: texts that nobody checks */
 
-enum sim_rule { RULES_KEPT, NO_CRC, NO_ONCE, NO_CURSOR, NO_FEED, NO_TIMER, SIM_RULES };
+enum sim_rule {
+	RULES_KEPT,
+	NO_CRC,
+	NO_ONCE,
+	NO_CURSOR,
+	NO_FEED,
+	NO_TIMER,
+	NO_SKIP,
+	NO_ID,
+	SIM_RULES
+};
 extern const char *const sim_rule_name[SIM_RULES];
 
 /* Each with one good client beside it; SIM_ATTACKS: none, a world of a seed. */
@@ -124,8 +134,11 @@ enum sim_fault {
 	GENERATOR_KILLS,
 	GENERATOR_RESTARTS, /* of its consumer */
 	GENERATOR_BREAKS,   /* of its connection */
+	BAD_IDS,	    /* outside the vocabulary, or even the table */
+	BAD_GRANTS,	    /* ids that were not granted */
 	CANCELS,
 	SLOW_CALLERS, /* who let an answer wait */
+	SKIPPED,      /* special tokens of an answer */
 	SIM_FAULTS
 };
 extern const char *const sim_fault_name[SIM_FAULTS];
@@ -168,7 +181,9 @@ struct plan {
 	uint32_t lanes;	     /* the most that a tokd-gpu has; 0: no text is continued */
 	uint32_t limit_most; /* of an answer */
 	uint32_t stop_id;
-	bool shed; /* --sink-full */
+	bool shed;	   /* --sink-full */
+	bool skip_special; /* half of the answers leave out special tokens */
+	uint32_t bad_ids;  /* of 10,000 ids that are made */
 };
 
 struct packet {
@@ -255,6 +270,7 @@ struct client {
 	uint64_t wake_at;
 	struct queue rx;
 	uint32_t left;
+	bool killed; /* it sends nothing any more */
 	uint64_t first_id;
 	struct ask *ask[IN_FLIGHT]; /* by tokd_request.slot */
 };

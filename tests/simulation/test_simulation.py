@@ -55,6 +55,8 @@ def test_a_seed_replays_exactly() -> None:
         ("once", "twice in the ring"),
         ("cursor", "lost to a reader that was not dropped"),
         ("feed", "wrong ids in the ring"),
+        ("skip", "wrong text of"),
+        ("id", "wrong answer in the ring|of an answer at client"),
         # Without time-outs ids are asked for when they are gone, or never.
         ("timer", r"no end after|never ended|more than \d+ restarts|reason EXPIRED"),
     ],

@@ -80,7 +80,10 @@ const char *const sim_fault_name[SIM_FAULTS] = {[FRAMES_LOST] = "frames-lost",
 	[GENERATOR_KILLS] = "generator-kills",
 	[GENERATOR_RESTARTS] = "generator-restarts",
 	[GENERATOR_BREAKS] = "generator-breaks",
+	[BAD_IDS] = "bad-ids",
+	[BAD_GRANTS] = "bad-grants",
 	[CANCELS] = "cancels",
+	[SKIPPED] = "skipped",
 	[SLOW_CALLERS] = "slow-callers"};
 
 void
@@ -469,6 +472,7 @@ world_free(struct world *w)
 	for (uint32_t i = 0; i < w->plan.readers; i++)
 		reader_detach(w, i);
 	for (uint32_t i = 0; i < w->plan.clients; i++) {
+		w->client[i].killed = true; /* the world is over */
 		tokd_client_close(w->client[i].c);
 		queue_empty(w, &w->client[i].rx);
 	}

@@ -25,11 +25,11 @@ id_of(const struct tok_model *m, const char *s)
 }
 
 static struct tok_vocab *
-make(uint32_t n_merges, bool nfc)
+make(uint32_t n_merges, bool nfc, uint32_t n_specials)
 {
-	static struct tok_model_token token[256 + RTE_DIM(merges)];
+	static struct tok_model_token token[256 + RTE_DIM(merges) + VOCABULARY_SPECIALS];
 	static struct tok_model_merge merge[RTE_DIM(merges)];
-	static uint8_t bytes[256 + 16 * RTE_DIM(merges)];
+	static uint8_t bytes[256 + 16 * (RTE_DIM(merges) + VOCABULARY_SPECIALS)];
 	struct tok_model m = {.format = "test",
 		.pretok = TOK_PRETOK_GPT2,
 		.norm = {.n = nfc, .step = {{.kind = TOK_NORM_FORM_C}}},
@@ -57,6 +57,13 @@ make(uint32_t n_merges, bool nfc)
 		m.n_bytes += (size_t)n;
 	}
 	m.n_merges = n_merges;
+	for (uint32_t i = 0; i < n_specials; i++) {
+		int n = sprintf((char *)bytes + m.n_bytes, "<special %u>", i);
+
+		token[m.n_tokens++] = (struct tok_model_token){
+			.off = (uint32_t)m.n_bytes, .len = (uint32_t)n, .special = true};
+		m.n_bytes += (size_t)n;
+	}
 	v = tok_vocab_build(&m, "test", "none", NULL, &err);
 	if (v == NULL)
 		fprintf(stderr, "vocabulary: %s\n", err.text);
@@ -66,11 +73,17 @@ make(uint32_t n_merges, bool nfc)
 struct tok_vocab *
 vocabulary_make(uint32_t n_merges)
 {
-	return make(n_merges, false);
+	return make(n_merges, false, 0);
 }
 
 struct tok_vocab *
 vocabulary_make_nfc(uint32_t n_merges)
 {
-	return make(n_merges, true);
+	return make(n_merges, true, 0);
+}
+
+struct tok_vocab *
+vocabulary_make_special(uint32_t n_merges)
+{
+	return make(n_merges, false, VOCABULARY_SPECIALS);
 }

@@ -20,7 +20,7 @@
 #include "gpu.h"
 #include "plane.h"
 
-#define STEPS_MAX 24
+#define STEPS_MAX 40
 #define TEXTS 4
 #define OWN_TEXT_ID 1000 /* stream ids from here on bring text of the input */
 #define OWN_TEXT_MAX 300
@@ -398,7 +398,7 @@ step_request(struct plane *p, struct input *in)
 			    (bits & 1 ? TOKD_F_LAST : 0) | (generates ? TOKD_F_GENERATE : 0);
 		if (generates) {
 			req.flags |= who & 1 ? TOKD_F_IDS | TOKD_F_SKIP_SPECIAL : TOKD_F_IDS;
-			req.limit = (bits & 1) << (bits >> 3 & 15);
+			req.limit = (bits & 1) << 2 * (bits >> 3 & 7);
 			req.cookie = cookie_of(p, how, who >> 4 & 3);
 		}
 		req.ids_ack = (uint32_t)input_take(in, 1) * 8;

@@ -7,7 +7,7 @@
 
 #define SLOTS 8
 #define LANES 4
-#define LOG 256
+#define LOG 512
 #define N_IDS (1u << 16) /* more than a vocabulary has */
 #define TURNS 3		 /* from an id in the log to its record, about */
 #define IDS_MAX 1024	 /* of an answer, that are followed */
@@ -132,7 +132,7 @@ gpu_step(const struct tokd_worker *w, struct input *in)
 		break;
 	default:
 		for (uint32_t n = how % 64 + 1; n > 0 && may_make(i); n--)
-			make(i, (how + 31 * n + what) % n_ids);
+			make(i, (how + 31 * l->made) % n_ids);
 		break;
 	}
 }

@@ -43,6 +43,10 @@ def packets() -> list[bytes]:
     reader = bytes([READER, 0])
     prompts = [request(0, PROMPT | s, 0, LAST | IDS | STREAM | END) for s in (8, 9, 10, 11, 12)]
     answer = prompts[0] + gpu(MAKES, 63) + polls[0] + gpu(MAKES, 9)
+    # A reader keeps the ring full, ids are made meanwhile, and then it goes on.
+    fill = [request(0, 15, n, IDS) for n in range(9)] + [request(0, 13, n, IDS) for n in range(9)]
+    some = gpu(MAKES, 63)
+    full = reader + prompts[0] + some * 3 + b"".join(fill) + some * 13 + bytes([READER, 4])
     return [
         b"\0" + b"".join(whole),
         b"\1" + b"".join(whole),
@@ -71,6 +75,7 @@ def packets() -> list[bytes]:
         b"\2" + answer + gpu(BREAKS) + gpu(MAKES, 5) + gpu(ENDS, 1),
         b"\3" + answer + gpu(ENDS, 3) + prompts[0],
         b"\2" + b"".join(prompts) + gpu(MAKES | 2, 7) + gpu(ENDS | 2) + prompts[4],
+        b"\2" + full + some + bytes([READER, 4]) + gpu(ENDS),
         b"\2" + gpu(HOLDS) + b"".join(prompts) + gpu(HOLDS) + gpu(MAKES | 1, 9),
         b"\1" + b"".join(many[:4]) + request(OTHER_VLAN, 8, 4, IDS, b"\0\0\0"),
     ]

@@ -46,10 +46,8 @@ TEST(each_slot_is_embedded_once_over_many_windows)
 
 TEST(what_an_external_engine_makes_comes_back_once_and_no_step_is_launched_without_need)
 {
-	const struct simulate_how how = {.launches = launches(60000),
-		.seed = 5,
-		.most_in_one = 10000,
-		.external = true};
+	const struct simulate_how how = {
+		.launches = launches(60000), .seed = 5, .most_in_one = 10000, .external = true};
 	const struct simulated s = simulated(how);
 
 	assert_true(s.engines > 10 && s.incarnations > 3);

@@ -140,8 +140,6 @@ RUNS = [
     Run("engine: two with a memory each", "SHARED=0 FORGETS=1", model=ENGINE),
     Run("engine: two in one memory", "", model=ENGINE),
     Run("engine: two in one memory, one is cancelled", "CANCELS=1", slow=True, model=ENGINE),
-    Run("engine: two in one memory, 3 texts", "USES=3", slow=True, model=ENGINE),
-    Run("engine: three in one memory", "ENGINES=3", slow=True, model=ENGINE),
 ]
 
 CHANGES = [

@@ -43,6 +43,7 @@ struct load_counts {
 	uint64_t other_frames;	    /* neither replies nor ARP */
 	uint64_t no_mbuf;	    /* packets delayed because no mbuf was free */
 	uint64_t begin_ns, end_ns;
+	int64_t off_cpu_ns; /* in that time this thread had no CPU */
 };
 
 struct load {

@@ -3,12 +3,15 @@
  * The main loop: receive packets, finish answered requests, start new ones, send packets. It polls
  * and never sleeps. Fault injection is applied to the frames of each direction.
  */
+#include <time.h>
+
 #include <rte_ethdev.h>
 
 #include "load.h"
 #include "port.h"
 
 #define RX_BURST 32
+#define TX_BURST 32 /* frames that need not wait for those of the other clients */
 #define RX_BURSTS 8 /* at most per iteration, so that packets are sent as well */
 /* After the last answer, keep running for this long: delayed frames and the last acknowledgements
  * are still sent, and records that they cause must not stay in the ring. */
@@ -112,6 +115,8 @@ send_client(struct load *l, uint32_t index, uint64_t now)
 			send_faulty(l, m, now);
 		}
 	}
+	if (l->n_tx >= TX_BURST)
+		flush(l);
 }
 
 static void
@@ -143,6 +148,16 @@ turn(struct load *l)
 	return 0;
 }
 
+/* So long this thread had no CPU, since it began. */
+static int64_t
+off_cpu_ns(const struct load *l)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (int64_t)load_now_ns(l) - (t.tv_sec * INT64_C(1000000000) + t.tv_nsec);
+}
+
 int
 load_run(struct load *l, const volatile sig_atomic_t *stop)
 {
@@ -150,10 +165,12 @@ load_run(struct load *l, const volatile sig_atomic_t *stop)
 	int rc = 0;
 
 	l->counts.begin_ns = load_now_ns(l);
+	l->counts.off_cpu_ns = off_cpu_ns(l);
 	load_requests_start(l);
 	while (rc == 0 && l->counts.done + l->counts.not_sent < l->requests && !*stop)
 		rc = turn(l);
 	l->counts.end_ns = load_now_ns(l);
+	l->counts.off_cpu_ns = off_cpu_ns(l) - l->counts.off_cpu_ns;
 	for (linger = l->counts.end_ns + LINGER_NS; rc == 0 && load_now_ns(l) < linger && !*stop;)
 		rc = turn(l);
 	return *stop ? -1 : rc;

@@ -39,12 +39,14 @@ load_report(const struct load *l, FILE *file)
 		",\n  \"not_sent\": %" PRIu64 ",\n  \"no_answer\": %" PRIu64
 		",\n  \"refused\": %" PRIu64 ",\n  \"ids\": %" PRIu64
 		",\n  \"text_bytes\": %" PRIu64 ",\n  \"seconds\": %.3f,\n"
-		"  \"retransmits\": %" PRIu64 ",\n  \"asks\": %" PRIu64 ",\n  \"polls\": %" PRIu64
+		"  \"off_cpu_seconds\": %.3f,\n  \"retransmits\": %" PRIu64
+		",\n  \"asks\": %" PRIu64 ",\n  \"polls\": %" PRIu64
 		",\n  \"stale_replies\": %" PRIu64 ",\n  \"bad_replies\": %" PRIu64
 		",\n  \"other_frames\": %" PRIu64 ",\n  \"no_mbuf\": %" PRIu64 ",\n",
 		c->done, c->right, c->not_sent, c->no_answer, c->refused, c->ids, c->text_bytes,
-		(double)(c->end_ns - c->begin_ns) / 1e9, c->retransmits, c->asks, stats.polls,
-		stats.stale, stats.bad, c->other_frames, c->no_mbuf);
+		(double)(c->end_ns - c->begin_ns) / 1e9, (double)c->off_cpu_ns / 1e9,
+		c->retransmits, c->asks, stats.polls, stats.stale, stats.bad, c->other_frames,
+		c->no_mbuf);
 	direction(file, "to_appliance", &l->forth);
 	direction(file, "from_appliance", &l->back);
 	fprintf(file,

@@ -126,6 +126,7 @@ def test_all_ids_are_right_and_times_are_told(load):
     report = ended.report
     assert report["requests"] == report["right"] == report["ring"]["texts"] == len(TEXTS)
     assert report["ids"] == report["ring"]["ids"]
+    assert 0 <= report["off_cpu_seconds"] <= report["seconds"]
     assert report["retransmits"] == report["other_frames"] == report["bad_replies"] == 0
     assert [row["index"] for row in ended.rows] == ["1", "2", "3", "4", "5"]
     assert [row["ok"] for row in ended.rows] == ["1"] * 5

@@ -5,6 +5,9 @@ machine and are printed only, with the counters that explain them: if texts wait
 long (feed_deferred, drop_held); if packets or replies are lost, text_to_last_id alone, and the
 client sends again (tx_full).
 
+A generator that has to wait for its CPU sends what is due in a burst: that is another load. So
+what is served is counted in windows of 5 ms in which every text was begun on time.
+
 TESTS_OVERLOAD_S=N: so many seconds for each load, seven times over. Without it nothing is run."""
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections import Counter
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -30,6 +34,10 @@ CLIENTS, IN_FLIGHT = 256, 64
 CLOSED_REQUESTS = 20_000
 LOADS = (0.8, 1.0, 1.25, 1.5, 2.0)  # of the capacity
 ROUNDS = 7  # interleaved: how fast a shared machine is changes from minute to minute
+WINDOW_NS = 5_000_000
+LATE_NS = 100_000  # as long as a text may wait in the appliance
+# Of a run that counts: windows in which the generator was on time, and time of the worker.
+ON_TIME_LEAST, NO_CPU_MOST = 0.1, 0.03
 
 pytestmark = [
     pytest.mark.skipif(SECONDS == 0, reason="measures: set TESTS_OVERLOAD_S, on a quiet machine"),
@@ -46,6 +54,37 @@ COUNTERS = (
 )
 
 
+def cpu_times(pid: int) -> dict[str, tuple[int, int]]:
+    """Of each thread: ns with a CPU, and ns in which it waited for one."""
+    times = {}
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        ran, waited = (task / "schedstat").read_text().split()[:2]
+        times[task.name] = int(ran), int(waited)
+    return times
+
+
+def without_cpu(before: dict[str, tuple[int, int]], after: dict[str, tuple[int, int]]) -> float:
+    """The share of time that the worker, which always runs, waited for its CPU."""
+    threads = before.keys() & after.keys()
+    ran, waited = max((after[t][0] - before[t][0], after[t][1] - before[t][1]) for t in threads)
+    return waited / (ran + waited)
+
+
+def in_windows(rows: Rows) -> tuple[float, float]:
+    """The share of windows in which every text was begun on time, as in the one before; and the
+    texts begun in these, a second, that were answered right."""
+    begun = [int(row["intended_ns"]) for row in rows]
+    windows = max(begun) // WINDOW_NS  # without the last one, which is cut
+    late, right = set(), Counter()
+    for at, row in zip(begun, rows, strict=True):
+        sent = int(row["sent_ns"]) if row["sent_ns"] else at + WINDOW_NS
+        if sent - at > LATE_NS:
+            late.update(range(at // WINDOW_NS, sent // WINDOW_NS + 2))
+        right[at // WINDOW_NS] += row["ok"] == "1"
+    good = [right[i] for i in range(windows) if i not in late]
+    return len(good) / windows, sum(good) / max(len(good), 1) * 1e9 / WINDOW_NS
+
+
 class Outcome:
     """What became of the texts of one run, as generator and appliance counted it."""
 
@@ -55,17 +94,20 @@ class Outcome:
         rows: Rows,
         ms: dict[str, float],
         counters: dict[str, int],
-        busy: float,
+        worker: tuple[float, float],
     ) -> None:
+        """`worker`: seconds that it was busy, share of time that it waited for its CPU."""
         self.report, self.rows, self.ms, self.counters = report, rows, ms, counters
-        self.busy = busy  # the worker's share of time
-        begun = [int(row["intended_ns"]) for row in rows]
-        last = max(begun)
-        # Served by the end, a second.
-        self.good = sum(
-            row["ok"] == "1" and at + int(row["ns"]) <= last
-            for at, row in zip(begun, rows, strict=True)
-        ) * (1e9 / max(last - min(begun), 1))
+        self.busy = worker[0] / report["seconds"]
+        self.no_cpu = {
+            "worker": worker[1],
+            "generator": report["off_cpu_seconds"] / report["seconds"],
+        }
+        self.on_time, self.good = in_windows(rows)
+
+    @property
+    def counts(self) -> bool:
+        return self.on_time >= ON_TIME_LEAST and self.no_cpu["worker"] <= NO_CPU_MOST
 
     @property
     def p99(self) -> float:
@@ -82,7 +124,10 @@ class Outcome:
             f"{self.good:,.0f} served, p99 {self.p99:.3f} ms; of {r['requests']}: "
             f"{r['right']} right, {r['refused']} refused, {r['no_answer']} no answer; "
             f"{r['not_sent']} not sent\n"
-            f"  p99 in ms: {stages}; worker busy {100 * self.busy:.0f}%\n"
+            f"  p99 in ms: {stages}; worker busy {100 * self.busy:.0f}% of the load's time\n"
+            f"  without a CPU: worker {100 * self.no_cpu['worker']:.1f}%, generator "
+            f"{100 * self.no_cpu['generator']:.1f}%; on time in {100 * self.on_time:.0f}% of windows"
+            f"{'' if self.counts else ': does not count'}\n"
             f"  appliance: {counts}\n"
             f"  client: {r['retransmits']} packets sent again, {r['asks']} questions, "
             f"{again} texts right after one"
@@ -97,9 +142,10 @@ def run(vocab: Path, folder: Path, sent: Path, huge: bool, *options: object) -> 
         Appliance(on_memif(folder), MEMIF_IP, vocab, folder, [WORKER_CPU], huge) as appliance,
         Telemetry(folder=appliance.telemetry) as telemetry,
     ):
-        before = telemetry.counters()
+        before, times = telemetry.counters(), cpu_times(appliance.pid)
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
-        after = telemetry.counters()
+        after, no_cpu = telemetry.counters(), without_cpu(times, cpu_times(appliance.pid))
+        hz = telemetry.info()["tsc_hz"]
         ms = {name: 1e3 * (telemetry.histogram(name).percentile(0.99) or 0) for name in STAGES}
     assert done.returncode in (0, 1), done.stderr
     assert "wrong" not in done.stderr
@@ -109,7 +155,7 @@ def run(vocab: Path, folder: Path, sent: Path, huge: bool, *options: object) -> 
         read_rows(rows),
         ms,
         {name: took[name] for name in COUNTERS},
-        took["cycles_busy"] / (took["cycles_busy"] + took["cycles_idle"]),
+        (took["cycles_busy"] / hz, no_cpu),
     )
 
 
@@ -138,20 +184,31 @@ def test_goodput_and_time_at_twice_the_capacity(tmp_path: Path) -> None:
         ).report  # fmt: skip
         assert closed["right"] == closed["requests"]
         # A closed loop waits for its client, too.
-        capacity = offer(2 * closed["right"] / closed["seconds"]).good
+        twice = 2 * closed["right"] / closed["seconds"]
+        tried = (offer(twice) for _ in range(ROUNDS))
+        capacity = next((o.good for o in tried if o.counts), 0.0)
+        if capacity == 0:
+            pytest.skip("the machine is too busy: no run counts")
         print(f"capacity {capacity:,.0f} texts of {TOKENS} ids a second")
         at = {load: list[Outcome]() for load in LOADS}
         for _ in range(ROUNDS):
             for load, outcomes in at.items():
                 outcomes.append(offer(load * capacity))
-    good = {load: median(o.good for o in outcomes) for load, outcomes in at.items()}
-    p99 = {load: median(o.p99 for o in outcomes) for load, outcomes in at.items()}
+    good, p99 = {}, {}
     for load, outcomes in at.items():
-        served = sorted(round(o.good) for o in outcomes)
-        print(
-            f"load {load}: of {ROUNDS} runs the median {good[load]:,.0f} served "
-            f"({served[0]:,} to {served[-1]:,}), p99 {p99[load]:.3f} ms"
-        )
+        count = [o for o in outcomes if o.counts]
+        print(f"load {load}: {len(count)} of {ROUNDS} runs count", end="")
+        if count:
+            good[load], p99[load] = median(o.good for o in count), median(o.p99 for o in count)
+            served = sorted(round(o.good) for o in count)
+            print(
+                f": the median {good[load]:,.0f} served ({served[0]:,} to {served[-1]:,}), "
+                f"p99 {p99[load]:.3f} ms",
+                end="",
+            )
+        print()
+    if len(good) < len(LOADS):
+        pytest.skip("the machine was too busy: of a load no run counts")
     print(
         f"at twice the capacity: p99 {p99[2.0] / p99[0.8]:.1f} times that at 0.8 (limit 3), "
         f"goodput {100 * good[2.0] / max(good.values()):.0f}% of the peak (limit 95)"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Texts that were refused with BUSY. Their later packets are dropped by one look at the header,
- * before the checksum is computed: in overload most frames are such packets. This ends when the
- * client may try again, or when another text takes the entry: then a packet begins the text, or is
- * refused itself.
+ * Texts that were refused with BUSY or VALIDATE. Their later packets are dropped by one look at the
+ * header, before the checksum is computed: in overload most frames are such packets. This ends when
+ * the client may try again, when it sends another cookie, or when another text takes the entry:
+ * then a packet begins the text, or is refused itself.
  */
 #pragma once
 
@@ -31,7 +31,8 @@ tokd_refused_name(
 
 	memcpy(RTE_PTR_ADD(&port, sizeof(peer->port)), &peer->mac, sizeof(peer->mac));
 	h = tokd_mix(tokd_mix(from) ^ req->stream_id);
-	return tokd_mix(tokd_mix(h ^ port) ^ ((uint64_t)req->epoch << 32 | req->vocab));
+	h = tokd_mix(tokd_mix(h ^ port) ^ ((uint64_t)req->epoch << 32 | req->vocab));
+	return tokd_mix(h ^ req->cookie);
 }
 
 /* The text may come again at `until`. */

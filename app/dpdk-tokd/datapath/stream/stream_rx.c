@@ -10,6 +10,9 @@
 #include "stream.h"
 #include "text_port.h"
 
+/* The packets of a text that lacks a right cookie come together: one of them is answered. */
+#define VALIDATE_PER_SECOND 100
+
 static void
 refuse(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
 	const struct tokd_peer *peer, enum tokd_counter counter, enum tokd_reason reason)
@@ -300,6 +303,7 @@ turn_away(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
 	}
 	if (!source->validated) {
 		if (!tokd_cookie_check(w, peer, req->cookie)) {
+			tokd_refused_put(w, name, w->t_burst + w->tsc_hz / VALIDATE_PER_SECOND);
 			refuse(w, m, req, peer, C_DROP_VALIDATE, TOKD_R_VALIDATE);
 			return true;
 		}

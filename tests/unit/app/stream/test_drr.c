@@ -389,6 +389,38 @@ FIXTURE_TEST(drr_half_of_the_wait_is_for_validated_sources)
 	expect_busy(3);
 }
 
+FIXTURE_TEST(drr_a_text_without_a_cookie_is_answered_once_and_passes_with_one)
+{
+	struct request r;
+	struct reply rep;
+
+	fx->validated = false;
+	share();
+	say_that_others_wait(1);
+	fx->w.drr.ticks = fx->w.delay_most * 3 / 8; /* as above */
+	make_text(text, 2000, 1);
+	put_text(0, 1, 2000);
+	tokd_worker_turn(&fx->w);
+	rep = expect_reply();
+	assert_int_equal(rep.rep.reason, TOKD_R_VALIDATE);
+	expect_nothing();
+	expect_count(C_DROP_VALIDATE, 1);
+	expect_count(C_DROP_BACKLOG, 1);
+	r = text_packet(1, text, 2000, 1400, 0, 0); /* its client did not get the answer */
+	send_request(&r);
+	tokd_worker_turn(&fx->w);
+	assert_int_equal(expect_reply().rep.reason, TOKD_R_VALIDATE);
+	for (uint32_t packet = 2; packet-- > 0;) { /* the first one comes last */
+		r = text_packet(1, text, 2000, 1400, 0, packet);
+		r.req.cookie = rep.rep.cookie;
+		send_request(&r);
+	}
+	tokd_worker_turn(&fx->w);
+	assert_true(is_done(1));
+	expect_text(1, text, 2000);
+	expect_count(C_DROP_BACKLOG, 1);
+}
+
 /* All of its texts behind a gap would else keep its next ones out. */
 FIXTURE_TEST(drr_what_waits_for_its_client_delays_no_other_text)
 {

@@ -16,6 +16,7 @@ import json
 import os
 import subprocess
 from collections import Counter
+from itertools import islice
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -32,6 +33,7 @@ SECONDS = float(os.environ.get("TESTS_OVERLOAD_S", "0"))
 TEXTS, TOKENS = 500, 512
 CLIENTS, IN_FLIGHT = 256, 64
 CLOSED_REQUESTS = 20_000
+CAPACITY_RUNS = 3
 LOADS = (0.8, 1.0, 1.25, 1.5, 2.0)  # of the capacity
 ROUNDS = 7  # interleaved: how fast a shared machine is changes from minute to minute
 WINDOW_NS = 5_000_000
@@ -185,31 +187,32 @@ def test_goodput_and_time_at_twice_the_capacity(tmp_path: Path) -> None:
         assert closed["right"] == closed["requests"]
         # A closed loop waits for its client, too.
         twice = 2 * closed["right"] / closed["seconds"]
-        tried = (offer(twice) for _ in range(ROUNDS))
-        capacity = next((o.good for o in tried if o.counts), 0.0)
-        if capacity == 0:
-            pytest.skip("the machine is too busy: no run counts")
+        # One run might meet a pause of the machine: the loads would not be what they are called.
+        tried = (o.good for o in (offer(twice) for _ in range(ROUNDS)) if o.counts)
+        if len(good := list(islice(tried, CAPACITY_RUNS))) < CAPACITY_RUNS:
+            pytest.skip("the machine is too busy: hardly a run counts")
+        capacity = median(good)
         print(f"capacity {capacity:,.0f} texts of {TOKENS} ids a second")
         at = {load: list[Outcome]() for load in LOADS}
         for _ in range(ROUNDS):
             for load, outcomes in at.items():
                 outcomes.append(offer(load * capacity))
-    good, p99 = {}, {}
+    served, p99 = {}, {}
     for load, outcomes in at.items():
         count = [o for o in outcomes if o.counts]
         print(f"load {load}: {len(count)} of {ROUNDS} runs count", end="")
         if count:
-            good[load], p99[load] = median(o.good for o in count), median(o.p99 for o in count)
-            served = sorted(round(o.good) for o in count)
+            served[load], p99[load] = median(o.good for o in count), median(o.p99 for o in count)
+            least, most = min(o.good for o in count), max(o.good for o in count)
             print(
-                f": the median {good[load]:,.0f} served ({served[0]:,} to {served[-1]:,}), "
+                f": the median {served[load]:,.0f} served ({least:,.0f} to {most:,.0f}), "
                 f"p99 {p99[load]:.3f} ms",
                 end="",
             )
         print()
-    if len(good) < len(LOADS):
+    if len(served) < len(LOADS):
         pytest.skip("the machine was too busy: of a load no run counts")
     print(
         f"at twice the capacity: p99 {p99[2.0] / p99[0.8]:.1f} times that at 0.8 (limit 3), "
-        f"goodput {100 * good[2.0] / max(good.values()):.0f}% of the peak (limit 95)"
+        f"goodput {100 * served[2.0] / max(served.values()):.0f}% of the peak (limit 95)"
     )

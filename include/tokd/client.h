@@ -162,7 +162,7 @@ TOKD_API struct tokd_client *tokd_client_open(const char *hosts, uint16_t port,
 	const struct tokd_client_options *options, char error[TOKD_ERROR_MAX]);
 
 /*
- * Drops requests in progress: then the caller may reuse their memory. Of each with GENERATE it
+ * Cancels requests in progress: then the caller may reuse their memory. Of each with GENERATE it
  * tells the appliance to stop, once and without waiting: if that packet is lost, the lane is free
  * after --stream-timeout. A child by fork may close its copy, and tells nothing. NULL is allowed.
  */

@@ -8,7 +8,7 @@ client sends again (tx_full).
 A generator that has to wait for its CPU sends what is due in a burst: that is another load. So
 what is served is counted in windows of 5 ms in which every text was begun on time.
 
-TESTS_OVERLOAD_S=N: so many seconds for each load, seven times over. Without it nothing is run."""
+TESTS_OVERLOAD_S=N: so many seconds for each load, 30 times over. Without it nothing is run."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ import json
 import os
 import subprocess
 from collections import Counter
-from itertools import islice
 from pathlib import Path
-from statistics import median
+from statistics import median, quantiles
 from typing import Any
 
 import pytest
@@ -33,9 +32,10 @@ SECONDS = float(os.environ.get("TESTS_OVERLOAD_S", "0"))
 TEXTS, TOKENS = 500, 512
 CLIENTS, IN_FLIGHT = 256, 64
 CLOSED_REQUESTS = 20_000
-CAPACITY_RUNS = 3
 LOADS = (0.8, 1.0, 1.25, 1.5, 2.0)  # of the capacity
-ROUNDS = 7  # interleaved: how fast a shared machine is changes from minute to minute
+MUCH = 1.5  # times the best so far: all that can be served is. The generator keeps that pace.
+# The machine's speed changes within seconds: short runs, and ratios of those of one round.
+ROUNDS = 30
 WINDOW_NS = 5_000_000
 LATE_NS = 100_000  # as long as a text may wait in the appliance
 # Of a run that counts: windows in which the generator was on time, and time of the worker.
@@ -136,83 +136,97 @@ class Outcome:
         )
 
 
-def run(vocab: Path, folder: Path, sent: Path, huge: bool, *options: object) -> Outcome:
+def run(appliance: Appliance, telemetry: Telemetry, sent: Path, *options: object) -> Outcome:
+    folder = sent.parent
     report, rows = folder / "report.json", folder / "rows.csv"
     command = memif_command(folder, sent, report, "--out", rows, *options)
-    with (
-        on_client_cpu(),
-        Appliance(on_memif(folder), MEMIF_IP, vocab, folder, [WORKER_CPU], huge) as appliance,
-        Telemetry(folder=appliance.telemetry) as telemetry,
-    ):
-        before, times = telemetry.counters(), cpu_times(appliance.pid)
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
-        after, no_cpu = telemetry.counters(), without_cpu(times, cpu_times(appliance.pid))
-        hz = telemetry.info()["tsc_hz"]
-        ms = {name: 1e3 * (telemetry.histogram(name).percentile(0.99) or 0) for name in STAGES}
+    before, times = telemetry.counters(), cpu_times(appliance.pid)
+    stages = {name: telemetry.histogram(name) for name in STAGES}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    after, no_cpu = telemetry.counters(), without_cpu(times, cpu_times(appliance.pid))
+    hz = telemetry.info()["tsc_hz"]
+    took = {name: telemetry.histogram(name).since(stages[name]) for name in STAGES}
     assert done.returncode in (0, 1), done.stderr
     assert "wrong" not in done.stderr
-    took = {name: after[name] - before[name] for name in after}
+    counted = {name: after[name] - before[name] for name in after}
     return Outcome(
         json.loads(report.read_text()),
         read_rows(rows),
-        ms,
-        {name: took[name] for name in COUNTERS},
-        (took["cycles_busy"] / hz, no_cpu),
+        {name: 1e3 * (histogram.percentile(0.99) or 0) for name, histogram in took.items()},
+        {name: counted[name] for name in COUNTERS},
+        (counted["cycles_busy"] / hz, no_cpu),
     )
+
+
+def offer(
+    appliance: Appliance, telemetry: Telemetry, sent: Path, name: str, rate: float
+) -> Outcome:
+    """Prints what became of the texts."""
+    got = run(
+        appliance, telemetry, sent,
+        *("--requests", round(rate * SECONDS), "--rate", round(rate)),
+        *("--clients", CLIENTS, "--addresses", CLIENTS, "--in-flight", IN_FLIGHT),
+    )  # fmt: skip
+    print(f"{name}: {rate:,.0f} texts/s offered, {got}")
+    r = got.report
+    assert r["right"] + r["refused"] + r["no_answer"] == r["requests"]
+    assert r["right"] > 0
+    return got
+
+
+def one_round(
+    appliance: Appliance, telemetry: Telemetry, sent: Path, much: float
+) -> dict[float, Outcome] | None:
+    """All loads; `much`: texts/s, above the capacity. None: a run does not count."""
+    first = offer(appliance, telemetry, sent, "much", much)
+    if not first.counts:
+        return None
+    at = {n: offer(appliance, telemetry, sent, f"{n}", n * first.good) for n in LOADS}
+    return at if all(o.counts for o in at.values()) else None
 
 
 def test_goodput_and_time_at_twice_the_capacity(tmp_path: Path) -> None:
     vocab, pieces, _ = mix.cut(TEXTS, {TOKENS: 1})
     sent = tmp_path / "texts.bin"
     slices.write(sent, pieces)
-
-    def offer(rate: float) -> Outcome:
-        """Prints what became of the texts."""
-        got = run(
-            vocab, tmp_path, sent, huge,
-            *("--requests", round(rate * SECONDS), "--rate", round(rate)),
-            *("--clients", CLIENTS, "--addresses", CLIENTS, "--in-flight", IN_FLIGHT),
-        )  # fmt: skip
-        print(f"{rate:,.0f} texts/s offered, {got}")
-        r = got.report
-        assert r["right"] + r["refused"] + r["no_answer"] == r["requests"]
-        assert r["right"] > 0
-        return got
-
-    with hugepages() as huge:
+    with (
+        hugepages() as huge,
+        on_client_cpu(),
+        Appliance(on_memif(tmp_path), MEMIF_IP, vocab, tmp_path, [WORKER_CPU], huge) as appliance,
+        Telemetry(folder=appliance.telemetry) as telemetry,
+    ):
         closed = run(
-            vocab, tmp_path, sent, huge,
+            appliance, telemetry, sent,
             *("--requests", CLOSED_REQUESTS, "--clients", 64, "--in-flight", 16),
         ).report  # fmt: skip
         assert closed["right"] == closed["requests"]
-        # A closed loop waits for its client, too.
-        twice = 2 * closed["right"] / closed["seconds"]
-        # One run might meet a pause of the machine: the loads would not be what they are called.
-        tried = (o.good for o in (offer(twice) for _ in range(ROUNDS)) if o.counts)
-        if len(good := list(islice(tried, CAPACITY_RUNS))) < CAPACITY_RUNS:
-            pytest.skip("the machine is too busy: hardly a run counts")
-        capacity = median(good)
-        print(f"capacity {capacity:,.0f} texts of {TOKENS} ids a second")
-        at = {load: list[Outcome]() for load in LOADS}
+        best = closed["right"] / closed["seconds"]
+        rounds = []
         for _ in range(ROUNDS):
-            for load, outcomes in at.items():
-                outcomes.append(offer(load * capacity))
-    served, p99 = {}, {}
-    for load, outcomes in at.items():
-        count = [o for o in outcomes if o.counts]
-        print(f"load {load}: {len(count)} of {ROUNDS} runs count", end="")
-        if count:
-            served[load], p99[load] = median(o.good for o in count), median(o.p99 for o in count)
-            least, most = min(o.good for o in count), max(o.good for o in count)
-            print(
-                f": the median {served[load]:,.0f} served ({least:,.0f} to {most:,.0f}), "
-                f"p99 {p99[load]:.3f} ms",
-                end="",
-            )
-        print()
-    if len(served) < len(LOADS):
-        pytest.skip("the machine was too busy: of a load no run counts")
-    print(
-        f"at twice the capacity: p99 {p99[2.0] / p99[0.8]:.1f} times that at 0.8 (limit 3), "
-        f"goodput {100 * served[2.0] / max(served.values()):.0f}% of the peak (limit 95)"
-    )
+            at = one_round(appliance, telemetry, sent, MUCH * best)
+            if at is not None:
+                rounds.append(at)
+                best = max(o.good for o in at.values())
+    print(f"{len(rounds)} of {ROUNDS} rounds count")
+    if len(rounds) < ROUNDS / 4:
+        pytest.skip("the machine is too busy: hardly a round counts")
+    served = {load: median(at[load].good for at in rounds) for load in LOADS}
+    peak = max(LOADS, key=served.__getitem__)
+    for load in LOADS:
+        good = sorted(at[load].good for at in rounds)
+        print(
+            f"load {load}: the median {served[load]:,.0f} served ({good[0]:,.0f} to "
+            f"{good[-1]:,.0f}), p99 {median(at[load].p99 for at in rounds):.3f} ms"
+        )
+    for what, of, limit in (
+        ("p99 in times of that at 0.8", [at[2.0].p99 / at[0.8].p99 for at in rounds], 3),
+        (
+            f"goodput in times of that at {peak}",
+            [at[2.0].good / at[peak].good for at in rounds],
+            0.95,
+        ),
+    ):
+        low, middle, high = quantiles(of, n=4)
+        print(
+            f"at twice the capacity, {what}: {middle:.2f} ({low:.2f} to {high:.2f}; limit {limit})"
+        )

@@ -148,7 +148,7 @@ turn(struct load *l)
 	return 0;
 }
 
-/* So long this thread had no CPU, since it began. */
+/* Time without a CPU since this thread began. */
 static int64_t
 off_cpu_ns(const struct load *l)
 {

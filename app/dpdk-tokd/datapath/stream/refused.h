@@ -35,6 +35,15 @@ tokd_refused_name(
 	return tokd_mix(h ^ req->cookie);
 }
 
+/* Is another text's time not over yet? */
+static inline bool
+tokd_refused_other(const struct tokd_worker *w, uint64_t name)
+{
+	const struct tokd_refused *r = &w->refused[name % RTE_DIM(w->refused)];
+
+	return r->name != name && r->until > w->t_burst;
+}
+
 /* The text may come again at `until`. */
 static inline void
 tokd_refused_put(struct tokd_worker *w, uint64_t name, uint64_t until)

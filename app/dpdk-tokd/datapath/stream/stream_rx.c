@@ -303,7 +303,10 @@ turn_away(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
 	}
 	if (!source->validated) {
 		if (!tokd_cookie_check(w, peer, req->cookie)) {
-			tokd_refused_put(w, name, w->t_burst + w->tsc_hz / VALIDATE_PER_SECOND);
+			/* Forged ones must not push out those that were told BUSY. */
+			if (!tokd_refused_other(w, name))
+				tokd_refused_put(
+					w, name, w->t_burst + w->tsc_hz / VALIDATE_PER_SECOND);
 			refuse(w, m, req, peer, C_DROP_VALIDATE, TOKD_R_VALIDATE);
 			return true;
 		}

@@ -89,14 +89,6 @@ tokg_memory_get(struct tokg_memory *m, uint64_t bytes, const char *name, int sea
 	return true;
 }
 
-/* A new mapping at its address that failed may have removed it: then it is mapped again. */
-static bool
-is_mapped(const struct tokg_memory *m)
-{
-	return m->at == NULL || msync(m->at, m->bytes, MS_ASYNC) == 0 ||
-	       mmap(m->at, m->bytes, PROT_READ, MAP_SHARED | MAP_FIXED, m->fd, 0) != MAP_FAILED;
-}
-
 bool
 tokg_memory_of_others(
 	struct tokg_memory *m, uint64_t bytes, const char *name, int node, struct tokg_error *err)
@@ -107,14 +99,20 @@ tokg_memory_of_others(
 
 	if (fd >= 0 && ftruncate(fd, (off_t)all) == 0 &&
 		fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
-		at = mmap(
-			m->at, all, PROT_READ, MAP_SHARED | (m->at != NULL ? MAP_FIXED : 0), fd, 0);
-	if (at == MAP_FAILED) {
-		const char *const why = strerror(errno);
+		at = mmap(NULL, all, PROT_READ, MAP_SHARED, fd, 0);
+	/* Only when all else is done: a mapping that fails at its address may remove what is there.
+	 */
+	if (at != MAP_FAILED && m->at != NULL) {
+		void *const moved = mremap(at, all, all, MREMAP_MAYMOVE | MREMAP_FIXED, m->at);
 
+		if (moved == MAP_FAILED)
+			munmap(at, all);
+		at = moved;
+	}
+	if (at == MAP_FAILED) {
 		snprintf(err->text, sizeof(err->text),
-			"device: %" PRIu64 " bytes of memory (%s): %s%s", bytes, name, why,
-			is_mapped(m) ? "" : "; the memory before is lost, too");
+			"device: %" PRIu64 " bytes of memory (%s): %s", bytes, name,
+			strerror(errno));
 		if (fd >= 0)
 			close(fd);
 		return false;

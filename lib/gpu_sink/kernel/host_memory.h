@@ -29,7 +29,7 @@ bool tokg_memory_get(struct tokg_memory *m, uint64_t bytes, const char *name, in
  * `bytes` or more, zeroed, which others write and this process reads. A memfd that others cannot
  * seal; on 4 KB pages, because a hole punched in a larger one could be SIGBUS here. If `m` has been
  * got before: new memory at the same address, and what is stored into the old one is not seen any
- * more. False and `err`: `m` is as before, unless `err` says that it is lost.
+ * more. False and `err`: `m` is as before.
  */
 bool tokg_memory_of_others(
 	struct tokg_memory *m, uint64_t bytes, const char *name, int node, struct tokg_error *err);

@@ -10,12 +10,15 @@
  *       ▲                             │ ▲                            │
  *       └────────── tokens, ended ────┘ └── ids, made, end ──────────┘
  *
- * What is as in the code: each load and each store of a word is a step. An engine that is replaced
- * goes on with the step that it is at, however late, until it looks at its lane again; or it is dead
- * before any step. The relay looks when tokg_relay_waits says so, as with graphs.
+ * What is as in the code: each store is a step, and each load of the relay's pass. An engine that
+ * is replaced goes on with the step that it is at, however late, until it looks at its lane again;
+ * or it is dead before any step. The relay looks when tokg_relay_waits says so, as with graphs.
  *
- * What is simpler: uses do not wrap. An id is the use that it was made for and its index, which the
- * code has not; the relay here only compares them with what must come.
+ * What is simpler: memory is sequentially consistent. What decides whether there is something to do
+ * (tokg_relay_waits, an engine's look) loads all its words at once. Uses do not wrap, also not in
+ * the 8 bits that an id has of them. An id is the use that it was made for and its index, which the
+ * code has not; the relay here only compares them with what must come. In one memory a late store
+ * may cut a text, so there CUT is not asserted.
  */
 #ifndef USES
 #define USES 2 /* of the lane */

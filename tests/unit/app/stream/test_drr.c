@@ -421,6 +421,32 @@ FIXTURE_TEST(drr_a_text_without_a_cookie_is_answered_once_and_passes_with_one)
 	expect_count(C_DROP_BACKLOG, 1);
 }
 
+FIXTURE_TEST(drr_forged_texts_push_out_none_that_was_told_to_come_later)
+{
+	struct request r;
+
+	share();
+	say_that_others_wait(100);
+	make_text(text, 2000, 1);
+	put_text(0, 1, 2000);
+	tokd_worker_turn(&fx->w);
+	expect_busy(1);
+	fx->validated = false;
+	for (uint32_t i = 0; i < 2000; i++) {
+		r = text_packet(2 + i, text, 2000, 1400, 0, 0);
+		r.ip = SMALL;
+		send_request(&r);
+		tokd_worker_turn(&fx->w);
+		assert_int_equal(expect_reply().rep.reason, TOKD_R_VALIDATE);
+	}
+	fx->validated = true;
+	r = text_packet(1, text, 2000, 1400, 0, 1);
+	send_request(&r);
+	tokd_worker_turn(&fx->w);
+	expect_nothing();
+	expect_count(C_DROP_BACKLOG, 3);
+}
+
 /* All of its texts behind a gap would else keep its next ones out. */
 FIXTURE_TEST(drr_what_waits_for_its_client_delays_no_other_text)
 {

@@ -119,7 +119,7 @@
 	X(DROP_OPENS, "drop_opens",                                                                \
 		"refused: streams are scarce, and its source let too many texts die")              \
 	X(DROP_BACKLOG, "drop_backlog",                                                            \
-		"refused: new text of a source of which too much waits already; what follows")     \
+		"refused: new text, and its next packets, of a source of which too much waits")    \
 	X(DROP_WINDOW, "drop_window", "drop: packet number beyond the window")                     \
 	X(DROP_HELD, "drop_held", "drop: early packet, but too many are held already")             \
 	X(DROP_RING_FULL, "drop_ring_full", "drop: text not fed because the token ring is full")   \

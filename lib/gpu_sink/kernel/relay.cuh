@@ -110,8 +110,8 @@ tokg_relay_pass(const tokg_consumer *c, uint32_t producer)
 }
 
 /*
- * Would a pass do something here? Each thing once, whatever the engine stores: what is shown is
- * remembered, what is made is taken, and all else ends the lane.
+ * Would a pass do something here? Whatever the engine stores, one pass settles it: it takes what is
+ * made, remembers what it has shown, or ends the lane.
  */
 TOKG_DEV bool
 tokg_relay_waits(const tokg_consumer *c, uint32_t producer, uint32_t number)

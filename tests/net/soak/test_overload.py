@@ -8,7 +8,7 @@ client sends again (tx_full).
 A generator that has to wait for its CPU sends what is due in a burst: that is another load. So
 what is served is counted in windows of 5 ms in which every text was begun on time.
 
-TESTS_OVERLOAD_S=N: so many seconds for each load, 30 times over. Without it nothing is run."""
+TESTS_OVERLOAD_S=N: each load runs 30 times for N seconds. Without it the test is skipped."""
 
 from __future__ import annotations
 

@@ -96,8 +96,7 @@ struct external {
 		turn[e->lane] = turn_of_lane;
 	}
 
-	/* Works on a lane: an id, or an end, if it has made so many. True: it has stored something.
-	 */
+	/* Stores an id, or an end after enough of them. False: it stored nothing. */
 	bool
 	work(uint32_t lane, bool ends, uint32_t behind)
 	{

@@ -563,7 +563,8 @@ def vocab() -> list[bytes]:
 
 
 def compiled() -> list[bytes]:
-    """Each table of each kind with a word of it changed, at the front and at the back."""
+    """Each table of each kind with a word of it changed: in the first, at the front; in the next,
+    to a large value; in the next, at the back; and so on, with another first one in each kind."""
 
     def change(table: int, place: int, value: int) -> bytes:
         return bytes([table, 2]) + short(place) + value.to_bytes(4, "little")
@@ -572,9 +573,10 @@ def compiled() -> list[bytes]:
     back = (0x80 // len(tables) + 1) * len(tables)  # from 0x80 on counted from the end
     seeds = [bytes([kind]) for kind in range(13)]
     for kind in range(13):
-        seeds += [bytes([kind]) + change(t, 3, 5) for t in tables]
-        seeds += [bytes([kind]) + change(t, 1, 2**32 - 1) for t in tables]
-        seeds += [bytes([kind]) + change(back + t, 8, 1) for t in tables]
+        changes = [(0, 3, 5), (0, 1, 2**32 - 1), (back, 8, 1)]
+        for t in tables:
+            way, place, value = changes[(kind + t) % 3]
+            seeds.append(bytes([kind]) + change(way + t, place, value))
         seeds += [bytes([kind]) + change(numbers, n, 2) for n in range(8)]
     return seeds
 

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
+from texts import CODE_POINTS
+
 CORPUS = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "dpdk-tokd/corpus"
-CODE_POINTS = [cp for cp in range(0x110000) if not 0xD800 <= cp < 0xE000]
 
 # Marks that stay and move (U+1D165, U+1B44, U+302E, U+11442), go (U+0301, U+0345), or are starters
 # that go (U+034F); letters that become two or three; white space and control characters of each

@@ -14,8 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from bert_texts import CODE_POINTS
-from texts import PIECES, Comparison, Unanswered, share, some
+from texts import CODE_POINTS, PIECES, Comparison, Unanswered, share, some
 
 tokenizers = pytest.importorskip("tokenizers", reason="pip install tokenizers")
 dpdk_tokd = pytest.importorskip("dpdk_tokd", reason="pip install ./python")

@@ -14,10 +14,10 @@ import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
 
+from texts import CODE_POINTS
 from tokenizers.normalizers import NFC, NFD
 
 BUILD = Path(os.environ.get("TOKD_BUILD", "build"))
-CODE_POINTS = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
 HANGUL = range(0xAC00, 0xD7A4)
 MARKS_MAX = 256
 REFUSED = {0xFFFFFFFF: "too many marks", 0xFFFFFFFE: "not the same for all cuts"}

@@ -137,11 +137,11 @@ def test_any_number_of_marks_of_a_whole_text(name, saved):
 def test_every_code_point(name, saved):
     path, reference = saved(NORMALIZERS[name])
     tokenizer = dpdk_tokd.Tokenizer.load(str(path))
-    points = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
-    for at in range(0, len(points), 4096):
-        text = "\n".join(f"a{chr(c)}b" for c in points[at : at + 4096])
+    for at in range(0, len(texts.CODE_POINTS), 4096):
+        points = texts.CODE_POINTS[at : at + 4096]
+        text = "\n".join(f"a{chr(c)}b" for c in points)
         ids = tokenizer.encode(text, add_special_tokens=False).tolist()
-        assert ids == ids_of(reference)(text), hex(points[at])
+        assert ids == ids_of(reference)(text), hex(points[0])
 
 
 def test_the_longest_that_a_character_becomes(saved):

@@ -50,6 +50,23 @@ def share() -> float:
     return min(1.0, int(os.environ.get("TOK_GOLDEN_TEXTS", "100")) / 100_000)
 
 
+def _code_points() -> list[int]:
+    """Every one with $TOK_GOLDEN_TEXTS=100000. Else of the planes that have no characters, or only
+    those of private use, the first, the last and one in 61."""
+    empty = range(4, 14), range(15, 17)
+    chosen = {*range(0, 0x110000, 61), *range(0xFFFF, 0x110000, 1 << 16)}
+    chosen |= set(range(0, 0x110000, 1 << 16))
+    return [
+        c
+        for c in range(0x110000)
+        if not 0xD800 <= c < 0xE000
+        and (share() == 1 or c in chosen or not any(c >> 16 in planes for planes in empty))
+    ]
+
+
+CODE_POINTS = _code_points()
+
+
 def some(n: int) -> int:
     """That share of n, at least 1."""
     return max(1, round(n * share()))

@@ -4,6 +4,7 @@
 #include <ring/geometry.h>
 
 #include "control/gpu_sink_control.h"
+#include "vocabulary.h"
 
 #define SLOTS 8
 #define LANES 4
@@ -21,12 +22,14 @@ struct lane {
 /* By serial. */
 struct answer {
 	bool begun, over;
+	bool skips;			   /* special tokens have no text */
 	uint32_t n_made, n, bytes, n_text; /* the last three: in the token ring */
 	uint32_t made[IDS_MAX];
 	uint8_t text[TEXT_MAX];
 };
 
 static struct gpu {
+	const struct tokd_worker *w;
 	struct tokg_transport t;
 	struct tokg_back back;
 	uint64_t word[SLOTS + LANES + LOG], copy[SLOTS + LANES + LOG]; /* done, ended, log */
@@ -40,6 +43,15 @@ static struct gpu {
 static struct answer answers[PLANE_GATHERED];
 
 /* ---- the engine ---- */
+
+static void
+begin(struct answer *a, uint64_t serial)
+{
+	const struct tokd_stream *s = tokd_stream_of_serial(gpu.w->streams, serial);
+
+	a->begun = true;
+	a->skips = s != NULL && (s->flags & TOKD_F_SKIP_SPECIAL) != 0;
+}
 
 static void
 finish(void)
@@ -59,7 +71,7 @@ finish(void)
 			l->made = 0;
 			l->serial = h->request;
 			if (h->request < PLANE_GATHERED)
-				answers[h->request].begun = true;
+				begin(&answers[h->request], h->request);
 		}
 		gpu.status = TOKG_OK;
 	}
@@ -208,7 +220,7 @@ gpu_open(struct tokd_worker *w)
 	static struct tokg_back copy;
 	struct tokg_error err;
 
-	gpu = (struct gpu){.back.epoch = 1, .status = TOKG_OK};
+	gpu = (struct gpu){.w = w, .back.epoch = 1, .status = TOKG_OK};
 	copy = gpu.back;
 	for (uint32_t i = 0; i < PLANE_GATHERED; i++) {
 		struct answer *a = &answers[i];
@@ -275,6 +287,9 @@ static void
 see_text(const struct tokd_worker *w, struct answer *a, const uint8_t *text, uint32_t n)
 {
 	static uint8_t want[TEXT_MAX];
+	const struct tok_vocab *v = w->terms->vocab[0].tok;
+	const uint32_t special = tok_vocab_info(v).n_ids - VOCABULARY_SPECIALS;
+	uint32_t ids[IDS_MAX], n_ids = 0;
 	struct tok_result r;
 
 	if (n > 0 && a->n_text + n <= TEXT_MAX)
@@ -282,7 +297,10 @@ see_text(const struct tokd_worker *w, struct answer *a, const uint8_t *text, uin
 	a->n_text += n;
 	if (!a->over || a->n_text > TEXT_MAX || a->n > IDS_MAX)
 		return;
-	r = tok_decode(w->terms->vocab[0].tok, a->made, a->n, want, TEXT_MAX);
+	for (uint32_t i = 0; i < a->n; i++)
+		if (!a->skips || a->made[i] < special)
+			ids[n_ids++] = a->made[i];
+	r = tok_decode(v, ids, n_ids, want, TEXT_MAX);
 	MUST(r.status == TOK_OK && r.produced == a->n_text);
 	MUST(memcmp(want, a->text, a->n_text) == 0);
 }

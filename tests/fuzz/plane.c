@@ -136,7 +136,7 @@ planes_start(void)
 
 	eal_start();
 	port_start();
-	vocabs.tok[0] = vocabulary_make(VOCABULARY_MERGES);
+	vocabs.tok[0] = vocabulary_make_special(VOCABULARY_MERGES);
 	vocabs.tok[1] = vocabulary_make(4);
 	MUST(vocabs.tok[0] != NULL && vocabs.tok[1] != NULL);
 	keys = tokb_create(

@@ -43,6 +43,7 @@ def packets() -> list[bytes]:
     reader = bytes([READER, 0])
     prompts = [request(0, PROMPT | s, 0, LAST | IDS | STREAM | END) for s in (8, 9, 10, 11, 12)]
     answer = prompts[0] + gpu(MAKES, 63) + polls[0] + gpu(MAKES, 9)
+    skipping = prompts[1] + gpu(MAKES, 63) * 2 + polls[1]  # special tokens have no text
     # A reader keeps the ring full, ids are made meanwhile, and then it goes on.
     fill = [request(0, 15, n, IDS) for n in range(9)] + [request(0, 13, n, IDS) for n in range(9)]
     some = gpu(MAKES, 63)
@@ -71,6 +72,7 @@ def packets() -> list[bytes]:
         + short(14)
         + bytes(14),
         b"\2" + answer + gpu(ENDS) + polls[2],
+        b"\2" + skipping + gpu(ENDS) + polls[2],
         b"\2" + answer + request(POLL, PROMPT | 8, 0, 0, b"") + prompts[1] + gpu(MAKES, 5),
         b"\2" + answer + gpu(BREAKS) + gpu(MAKES, 5) + gpu(ENDS, 1),
         b"\3" + answer + gpu(ENDS, 3) + prompts[0],

@@ -117,9 +117,3 @@ def test_the_appliance_runs_as_its_row_says_or_not_at_all(module, state, system,
     else:
         with pytest.raises(pytest.fail.Exception, match="^.'net_af_packet0,iface=a', .* True, "):
             module.run(state, PARAMETERS | {"system": system})
-
-
-def test_every_system_has_an_engine_and_a_mode(module):
-    assert len(systems.SERVERS) == 30
-    for server in systems.SERVERS.values():
-        assert server.engine in engines.LOADERS and server.transport in systems.MODES

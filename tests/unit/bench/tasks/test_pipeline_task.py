@@ -12,7 +12,6 @@ pytest.importorskip("hdrh.histogram", reason="run tools/setup")
 from bench import client
 from bench import task as tasks
 from bench.process import Ended
-from bench.sweep import box as boxes
 from bench.task import Missing, WrongIds
 from bench.tasks import embed_client
 from dpdk_tokd import EmbeddingStatus
@@ -170,24 +169,3 @@ def test_wrong_rows_refuse_the_test(module, monkeypatch, code, error):
     state, consumer = SimpleNamespace(link=link, client=None), SimpleNamespace(subscribers="")
     with pytest.raises(error, match="rows are not the reference's"):
         module._ask(state, consumer, Path("t"), Path("s"), 1)
-
-
-def test_nthus_figures_are_the_sources_and_add_up():
-    box = boxes.load(ROOT / "boxes" / "nthu.json", quick=False)
-    (entry,) = (entry for entry in box.entries if entry.stage_figures)
-    found = {}
-    for figure in entry.stage_figures.figures:
-        assert figure.parameters["length"] == 8192
-        numbers = {stage: number for stage, (number, _) in figure.values.items()}
-        found[figure.parameters["vocabulary"], figure.parameters["pipeline"]] = numbers.pop(
-            "tokenize"
-        )
-        if numbers:
-            total = numbers.pop("total")
-            assert set(numbers.values()) == {1011, 46}
-            assert total == sum(numbers.values()) + found["gpt2", figure.parameters["pipeline"]]
-    assert found == {
-        ("gpt2", "dpu"): 531, ("gpt2", "cpu"): 332, ("gpt2", "gpu"): 9235,
-        ("bert-base-uncased", "dpu"): 7700, ("bert-base-uncased", "cpu"): 4688,
-        ("bert-base-uncased", "gpu"): 1031,
-    }  # fmt: skip

@@ -76,15 +76,3 @@ def test_machine_code_keeps_rows_in_registers(sass: str, arch: str) -> None:
     the tables."""
     code = next(part for part in sass.split("Fatbin elf code:") if f"arch = {arch}" in part)
     assert not re.findall(r"\b(?:LDL|STL)\b.*", code)
-
-
-@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
-def test_machine_code_loads_a_row_at_once(sass: str, arch: str) -> None:
-    """Rows of BERT in fp32: a lane's six vectors of word, type and position are loaded before
-    anything waits for one of them."""
-    code = next(part for part in sass.split("Fatbin elf code:") if f"arch = {arch}" in part)
-    most = run = 0
-    for word in re.findall(r"\b(LDG\.E\.128|LD\.E\.128|STG?\.E[\w.]*|SHFL[\w.]*)\b", code):
-        run = run + 1 if word.startswith("LD") else 0
-        most = max(most, run)
-    assert most >= 18

@@ -15,6 +15,14 @@ struct tok_json_rule {
 	bool required;
 };
 
+#define N(rules) (sizeof(rules) / sizeof(rules[0]))
+
+static inline bool
+tok_json_is_on(const struct tok_json *component, const char *key)
+{
+	return tok_json_is_true(tok_json_get(component, key));
+}
+
 /* Absent, or null, which means the same? */
 static inline bool
 tok_json_is_absent(const struct tok_json *value)

@@ -38,8 +38,6 @@ static const char *const old_specials[] = {"<unk>", "<s>", "</s>", "[INST]", "[/
 	"[TOOL_CALLS]", "[IMG]", "<pad>", "[IMG_BREAK]", "[IMG_END]", "[PREFIX]", "[MIDDLE]",
 	"[SUFFIX]", "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[TOOL_CONTENT]"};
 
-#define N(list) (sizeof(list) / sizeof(list[0]))
-
 bool
 tok_is_tekken(const struct tok_json *root)
 {

@@ -27,8 +27,6 @@ static const struct {
 	{"special", TOK_ADDED_SPECIAL},
 };
 
-#define N(rules) (sizeof(rules) / sizeof(rules[0]))
-
 /*
  * Read one added token. As in the reference (added_vocabulary.rs, add_tokens), its id is that of
  * the model's vocabulary if this has the content; else the next free one, starting at the
@@ -92,6 +90,27 @@ tok_json_added_read(const char *file, const struct tok_json *root,
 	ok = ok && tok_json_vocab_index(&seen, file, err); /* no text twice */
 	tok_json_vocab_free(&seen);
 	return ok;
+}
+
+bool
+tok_json_added_put(const char *file, const struct tok_json_vocab *vocab,
+	const struct tok_json_added *added, size_t n, struct tok_model *m, struct tok_error *err)
+{
+	for (size_t i = 0; i < n; i++) {
+		const uint8_t *text = (const uint8_t *)added[i].text;
+		struct tok_model_token *t = &m->token[added[i].id];
+
+		if (tok_json_vocab_find(vocab, added[i].text, strlen(added[i].text)) == NULL) {
+			if (t->len != 0)
+				return tok_fail(err,
+					"%s: id %u has two tokens, one of them \"%.60s\"", file,
+					added[i].id, added[i].text);
+			tok_model_put(m, added[i].id, text, (uint32_t)strlen(added[i].text), true);
+			t->outside = true;
+		}
+		t->special |= added[i].what & TOK_ADDED_SPECIAL;
+	}
+	return true;
 }
 
 bool

@@ -11,6 +11,10 @@
 bool tok_json_added_read(const char *file, const struct tok_json *root,
 	const struct tok_json_vocab *vocab, struct tok_json_added *added, struct tok_error *err);
 
+/* Put the tokens of those that are not in the vocabulary into the model. */
+bool tok_json_added_put(const char *file, const struct tok_json_vocab *vocab,
+	const struct tok_json_added *added, size_t n, struct tok_model *m, struct tok_error *err);
+
 /* Store them in the model, which has their tokens already. */
 bool tok_json_added_keep(
 	const struct tok_json_added *added, size_t n, struct tok_model *m, struct tok_error *err);

@@ -31,8 +31,6 @@ static const struct tok_json_rule model_rules[] = {
 	{"vocab", NULL, NULL, true},
 };
 
-#define N(rules) (sizeof(rules) / sizeof(rules[0]))
-
 static const char *
 type_of(const struct tok_json *component)
 {
@@ -54,12 +52,6 @@ tok_json_is_bert(const struct tok_json *root)
 	return strcmp(type_of(tok_json_get(root, "model")), "WordPiece") == 0 || is_words(root);
 }
 
-static bool
-is_on(const struct tok_json *component, const char *key)
-{
-	return tok_json_is_true(tok_json_get(component, key));
-}
-
 /* Is some added token searched in normalized text? */
 static bool
 any_normalized(const struct tok_json *root)
@@ -68,7 +60,7 @@ any_normalized(const struct tok_json *root)
 	size_t i;
 
 	tok_json_array_foreach (tok_json_get(root, "added_tokens"), i, one) {
-		if (is_on(one, "normalized"))
+		if (tok_json_is_on(one, "normalized"))
 			return true;
 	}
 	return false;
@@ -93,9 +85,9 @@ read_normalizer(
 	if (!tok_json_is_type(normalizer, "BertNormalizer") || any_normalized(root))
 		return true;
 	m->norm = (struct tok_model_norm){0};
-	b->clean_text = is_on(normalizer, "clean_text");
-	b->handle_chinese_chars = is_on(normalizer, "handle_chinese_chars");
-	b->lowercase = is_on(normalizer, "lowercase");
+	b->clean_text = tok_json_is_on(normalizer, "clean_text");
+	b->handle_chinese_chars = tok_json_is_on(normalizer, "handle_chinese_chars");
+	b->lowercase = tok_json_is_on(normalizer, "lowercase");
 	b->strip_accents = tok_json_is_absent(strip) ? b->lowercase : tok_json_is_true(strip);
 	return true;
 }
@@ -160,7 +152,7 @@ read_options(const char *file, const struct tok_json *root, const struct tok_jso
 	if (unk_id == NULL)
 		return tok_fail(err, "%s: model.unk_token \"%.60s\" is not in model.vocab", file,
 			unk == NULL ? "" : unk);
-	m->bert.cleanup = is_on(tok_json_get(root, "decoder"), "cleanup");
+	m->bert.cleanup = tok_json_is_on(tok_json_get(root, "decoder"), "cleanup");
 	m->bert.max_chars = m->bert.whole ? TOK_WORD_MAX : (uint32_t)tok_json_integer_value(max);
 	m->bert.unk = unk_id->id;
 	return true;
@@ -185,27 +177,6 @@ put_tokens(const char *file, const struct tok_json_vocab *vocab, struct tok_mode
 	return true;
 }
 
-static bool
-put_added(const char *file, const struct tok_json_vocab *vocab, const struct tok_json_added *added,
-	size_t n, struct tok_model *m, struct tok_error *err)
-{
-	for (size_t i = 0; i < n; i++) {
-		const uint8_t *text = (const uint8_t *)added[i].text;
-		struct tok_model_token *t = &m->token[added[i].id];
-
-		if (tok_json_vocab_find(vocab, added[i].text, strlen(added[i].text)) == NULL) {
-			if (t->len != 0)
-				return tok_fail(err,
-					"%s: id %u has two tokens, one of them \"%.60s\"", file,
-					added[i].id, added[i].text);
-			tok_model_put(m, added[i].id, text, (uint32_t)strlen(added[i].text), true);
-			t->outside = true;
-		}
-		t->special |= added[i].what & TOK_ADDED_SPECIAL;
-	}
-	return true;
-}
-
 bool
 tok_json_bert_read(const struct tok_json_file *f, const struct tok_json_vocab *vocab,
 	struct tok_json_added *added, struct tok_model *m, struct tok_error *err)
@@ -224,5 +195,6 @@ tok_json_bert_read(const struct tok_json_file *f, const struct tok_json_vocab *v
 		bytes += strlen(added[i].text);
 	}
 	return tok_model_init(m, n_ids, bytes, 0, err) && put_tokens(file, vocab, m, err) &&
-	       put_added(file, vocab, added, n, m, err) && tok_json_added_keep(added, n, m, err);
+	       tok_json_added_put(file, vocab, added, n, m, err) &&
+	       tok_json_added_keep(added, n, m, err);
 }

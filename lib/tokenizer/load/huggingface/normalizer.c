@@ -5,9 +5,7 @@
 #include "normalizer.h"
 #include "unicode/utf8.h"
 
-#define N(rules) (sizeof(rules) / sizeof(rules[0]))
-
-static const struct tok_json_rule type_rules[] = {
+const struct tok_json_rule tok_json_type_rules[1] = {
 	{"type", NULL, NULL, true},
 };
 
@@ -16,13 +14,13 @@ static const struct tok_json_rule sequence_rules[] = {
 	{"normalizers", NULL, NULL, true},
 };
 
-static const struct tok_json_rule strip_rules[] = {
+const struct tok_json_rule tok_json_strip_rules[3] = {
 	{"type", NULL, NULL, true},
 	{"strip_left", "true, false", NULL, true},
 	{"strip_right", "true, false", NULL, true},
 };
 
-static const struct tok_json_rule replace_rules[] = {
+const struct tok_json_rule tok_json_replace_rules[3] = {
 	{"type", NULL, NULL, true},
 	{"pattern", NULL, NULL, true},
 	{"content", NULL, NULL, true},
@@ -35,12 +33,6 @@ static const struct tok_json_rule bert_rules[] = {
 	{"strip_accents", "null, true, false", NULL, false},
 	{"lowercase", "true, false", NULL, true},
 };
-
-static bool
-is_on(const struct tok_json *component, const char *key)
-{
-	return tok_json_is_true(tok_json_get(component, key));
-}
 
 static uint32_t
 count(const struct tok_model_norm *norm, enum tok_norm_kind kind)
@@ -105,11 +97,11 @@ static bool
 add_strip(const char *file, const char *what, const struct tok_json *strip,
 	struct tok_model_norm *norm, struct tok_error *err)
 {
-	const uint32_t sides = (is_on(strip, "strip_left") ? TOK_STRIP_LEFT : 0) |
-			       (is_on(strip, "strip_right") ? TOK_STRIP_RIGHT : 0);
+	const uint32_t sides = (tok_json_is_on(strip, "strip_left") ? TOK_STRIP_LEFT : 0) |
+			       (tok_json_is_on(strip, "strip_right") ? TOK_STRIP_RIGHT : 0);
 	struct tok_model_step *step;
 
-	if (!tok_json_check(file, what, strip, strip_rules, N(strip_rules), err))
+	if (!tok_json_check(file, what, strip, tok_json_strip_rules, N(tok_json_strip_rules), err))
 		return false;
 	if (sides == 0)
 		return true;
@@ -123,12 +115,13 @@ static bool
 add_bert(const char *file, const char *what, const struct tok_json *bert,
 	struct tok_model_norm *norm, struct tok_error *err)
 {
-	const bool lower = is_on(bert, "lowercase");
+	const bool lower = tok_json_is_on(bert, "lowercase");
 	const struct tok_json *strip = tok_json_get(bert, "strip_accents");
 
 	return tok_json_check(file, what, bert, bert_rules, N(bert_rules), err) &&
-	       (!is_on(bert, "clean_text") || add_kind(file, what, norm, TOK_OP_CLEAN, err)) &&
-	       (!is_on(bert, "handle_chinese_chars") ||
+	       (!tok_json_is_on(bert, "clean_text") ||
+		       add_kind(file, what, norm, TOK_OP_CLEAN, err)) &&
+	       (!tok_json_is_on(bert, "handle_chinese_chars") ||
 		       add_kind(file, what, norm, TOK_OP_AROUND, err)) &&
 	       (!(tok_json_is_absent(strip) ? lower : tok_json_is_true(strip)) ||
 		       (add_form(file, what, norm, false, false, err) &&
@@ -210,7 +203,8 @@ add_replace(const char *file, const char *what, const struct tok_json *replace,
 	const char *text = tok_json_string_value(tok_json_get(pattern, "String"));
 	const char *content = tok_json_string_value(tok_json_get(replace, "content"));
 
-	if (!tok_json_check(file, what, replace, replace_rules, N(replace_rules), err))
+	if (!tok_json_check(
+		    file, what, replace, tok_json_replace_rules, N(tok_json_replace_rules), err))
 		return false;
 	if ((regex == NULL) == (text == NULL) || content == NULL ||
 		tok_json_object_size(pattern) != 1)
@@ -265,12 +259,14 @@ tok_json_step(const char *file, const char *what, const struct tok_json *normali
 
 	for (size_t i = 0; i < N(forms); i++) {
 		if (tok_json_is_type(normalizer, forms[i].type))
-			return tok_json_check(file, what, normalizer, type_rules, 1, err) &&
+			return tok_json_check(
+				       file, what, normalizer, tok_json_type_rules, 1, err) &&
 			       add_form(file, what, norm, forms[i].compose, forms[i].compat, err);
 	}
 	for (size_t i = 0; i < N(ops); i++) {
 		if (tok_json_is_type(normalizer, ops[i].type))
-			return tok_json_check(file, what, normalizer, type_rules, 1, err) &&
+			return tok_json_check(
+				       file, what, normalizer, tok_json_type_rules, 1, err) &&
 			       add_kind(file, what, norm, ops[i].kind, err);
 	}
 	if (tok_json_is_type(normalizer, "Strip"))

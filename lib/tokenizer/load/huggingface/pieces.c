@@ -10,8 +10,6 @@
 #include "normalizer.h"
 #include "pieces.h"
 
-#define N(rules) (sizeof(rules) / sizeof(rules[0]))
-
 static const struct tok_json_rule model_rules[] = {
 	{"type", "\"BPE\"", NULL, false},
 	{"dropout", "null, 0, 0.0", "dropout makes ids random: set it to null", false},
@@ -69,10 +67,6 @@ static const struct tok_json_rule back_rules[] = {
 
 static const struct tok_json_rule meta_rules[] = {
 	{"String", TOK_JSON_METASPACE_MARK, NULL, true},
-};
-
-static const struct tok_json_rule type_rules[] = {
-	{"type", NULL, NULL, true},
 };
 
 static const struct tok_json_rule strip_rules[] = {
@@ -203,8 +197,10 @@ read_decoder(const char *file, const struct tok_json *root, struct tok_metaspace
 		static const struct {
 			const struct tok_json_rule *rule;
 			size_t n;
-		} rules[] = {{back_rules, N(back_rules)}, {type_rules, N(type_rules)},
-			{type_rules, N(type_rules)}, {strip_rules, N(strip_rules)}};
+		} rules[] = {{back_rules, N(back_rules)},
+			{tok_json_type_rules, N(tok_json_type_rules)},
+			{tok_json_type_rules, N(tok_json_type_rules)},
+			{strip_rules, N(strip_rules)}};
 
 		snprintf(what, sizeof(what), "decoder.decoders[%zu]", i);
 		if (!tok_json_check_component(file, what, tok_json_at(list, i), types[i],

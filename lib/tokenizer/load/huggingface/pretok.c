@@ -42,8 +42,6 @@ static const struct tok_json_rule bytes_rules[] = {
 	{"use_regex", "true, false", NULL, false},
 };
 
-#define N(rules) (sizeof(rules) / sizeof(rules[0]))
-
 /* ---- splits ---- */
 
 #define BEHAVIORS "Isolated, Removed, MergedWithPrevious, MergedWithNext, Contiguous"

@@ -8,8 +8,6 @@
 #include "load/json_rules.h"
 #include "shape.h"
 
-#define N(list) (sizeof(list) / sizeof(list[0]))
-
 /* ---- post_processor ---- */
 
 /* All fields concern offsets. */

@@ -56,8 +56,6 @@ static const struct tok_json_rule words_rules[] = {
 	{"merges", NULL, NULL, true},
 };
 
-#define N(rules) (sizeof(rules) / sizeof(rules[0]))
-
 static bool
 check_components(const char *file, const struct tok_json *root, struct tok_error *err)
 {

@@ -22,34 +22,10 @@ static const struct tok_json_rule model_rules[] = {
 	{"byte_fallback", "true, false", NULL, false},
 };
 
-static const struct tok_json_rule type_rules[] = {
-	{"type", NULL, NULL, true},
-};
-
 static const struct tok_json_rule precompiled_rules[] = {
 	{"type", NULL, NULL, true},
 	{"precompiled_charsmap", NULL, NULL, true},
 };
-
-static const struct tok_json_rule strip_rules[] = {
-	{"type", NULL, NULL, true},
-	{"strip_left", "true, false", NULL, true},
-	{"strip_right", "true, false", NULL, true},
-};
-
-static const struct tok_json_rule replace_rules[] = {
-	{"type", NULL, NULL, true},
-	{"pattern", NULL, NULL, true},
-	{"content", NULL, NULL, true},
-};
-
-#define N(rules) (sizeof(rules) / sizeof(rules[0]))
-
-static bool
-is_on(const struct tok_json *component, const char *key)
-{
-	return tok_json_is_true(tok_json_get(component, key));
-}
 
 bool
 tok_json_is_unigram(const struct tok_json *root)
@@ -170,14 +146,15 @@ read_spm(const char *file, const struct tok_json *component, struct tok_model_un
 	if (part == SPM_CHARSMAP)
 		return read_charsmap(file, component, u, err);
 	if (part == SPM_STRIP) {
-		u->strip_left |= is_on(component, "strip_left");
-		u->strip_right |= is_on(component, "strip_right");
-		return tok_json_check(
-			file, "normalizer", component, strip_rules, N(strip_rules), err);
+		u->strip_left |= tok_json_is_on(component, "strip_left");
+		u->strip_right |= tok_json_is_on(component, "strip_right");
+		return tok_json_check(file, "normalizer", component, tok_json_strip_rules,
+			N(tok_json_strip_rules), err);
 	}
 	u->squeeze = true;
 	u->squeeze_to_mark = part == SPM_SQUEEZE_TO_MARK;
-	return tok_json_check(file, "normalizer", component, replace_rules, N(replace_rules), err);
+	return tok_json_check(file, "normalizer", component, tok_json_replace_rules,
+		N(tok_json_replace_rules), err);
 }
 
 static bool
@@ -234,8 +211,8 @@ read_pre_tokenizer(const char *file, const struct tok_json *component, struct to
 {
 	if (tok_json_is_type(component, "WhitespaceSplit") && !u->blanks) {
 		u->words = true;
-		return tok_json_check(
-			file, "pre_tokenizer", component, type_rules, N(type_rules), err);
+		return tok_json_check(file, "pre_tokenizer", component, tok_json_type_rules,
+			N(tok_json_type_rules), err);
 	}
 	if (!tok_json_is_type(component, "Metaspace") || u->blanks)
 		return refuse(file, "pre_tokenizer", component,
@@ -310,7 +287,7 @@ check_first(const char *file, const struct tok_json *root, const struct tok_mode
 	if (u->prefix != TOK_PREFIX_FIRST)
 		return true;
 	tok_json_array_foreach (added, i, one) {
-		if (is_on(one, "normalized") && u->charsmap != NULL)
+		if (tok_json_is_on(one, "normalized") && u->charsmap != NULL)
 			why = "Precompiled and added tokens that are normalized";
 	}
 	return why == NULL ||
@@ -383,27 +360,6 @@ put_piece(struct tok_model *m, uint32_t id, const char *text)
 }
 
 static bool
-put_added(const char *file, const struct tok_json_vocab *vocab, const struct tok_json_added *added,
-	size_t n, struct tok_model *m, struct tok_error *err)
-{
-	for (size_t i = 0; i < n; i++) {
-		const uint8_t *text = (const uint8_t *)added[i].text;
-		struct tok_model_token *t = &m->token[added[i].id];
-
-		if (tok_json_vocab_find(vocab, added[i].text, strlen(added[i].text)) == NULL) {
-			if (t->len != 0)
-				return tok_fail(err,
-					"%s: id %u has two tokens, one of them \"%.60s\"", file,
-					added[i].id, added[i].text);
-			tok_model_put(m, added[i].id, text, (uint32_t)strlen(added[i].text), true);
-			t->outside = true;
-		}
-		t->special |= added[i].what & TOK_ADDED_SPECIAL;
-	}
-	return true;
-}
-
-static bool
 read_options(const char *file, const struct tok_json *model, size_t n, struct tok_model *m,
 	struct tok_error *err)
 {
@@ -417,7 +373,7 @@ read_options(const char *file, const struct tok_json *model, size_t n, struct to
 			file);
 	m->unigram.n_pieces = (uint32_t)n;
 	m->unigram.unk = (uint32_t)tok_json_integer_value(unk);
-	m->unigram.byte_fallback = is_on(model, "byte_fallback");
+	m->unigram.byte_fallback = tok_json_is_on(model, "byte_fallback");
 	return true;
 }
 
@@ -443,7 +399,7 @@ read_tokens(const struct tok_json_file *f, const struct tok_json_vocab *vocab,
 		put_piece(m, i, vocab->entry[i].text);
 	if (m->token[m->unigram.unk].outside)
 		return tok_fail(err, "%s: the unknown token has a blank: not implemented", file);
-	return put_added(file, vocab, added, n_added, m, err) &&
+	return tok_json_added_put(file, vocab, added, n_added, m, err) &&
 	       tok_json_added_keep(added, n_added, m, err) &&
 	       tok_json_scores(file, f->text, m->unigram.score, vocab->n, err);
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import AsyncGenerator, Callable, Generator
-from types import AsyncGeneratorType, TracebackType
+from types import AsyncGeneratorType
 from typing import Literal, NamedTuple, Self, SupportsIndex, cast
 
 from .. import wire
@@ -128,10 +128,5 @@ class AsyncGeneration(Answer):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()

@@ -15,7 +15,7 @@ import time
 import tty
 from collections.abc import Sequence
 from dataclasses import replace
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Self
 
 from . import cli
@@ -230,9 +230,7 @@ class _Screen:
         self._take()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, e: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         signal.set_wakeup_fd(-1)
         self._give_back()
         os.close(self._wake)

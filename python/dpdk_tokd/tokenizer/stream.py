@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
-from types import TracebackType
 from typing import Self, TypeAlias
 
+from .._closing import Closing
 from .._native import libtok
 from .batch import Ids
 
@@ -14,7 +14,7 @@ Text: TypeAlias = str | bytes | bytearray | memoryview
 Chunks: TypeAlias = Iterable[Text] | AsyncIterable[Text]
 
 
-class Stream(libtok.Stream):
+class Stream(libtok.Stream, Closing):
     """A text on its way through: each id is given out as soon as no later byte can change it.
 
     All ids together are those of the whole text, however it was cut. Made by
@@ -47,24 +47,8 @@ class Stream(libtok.Stream):
         if len(ids := self.finish()) > 0:
             yield ids
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self.close()

@@ -32,20 +32,6 @@ def silent() -> Iterator[Appliance]:
     one.stop()
 
 
-@pytest.fixture
-def appliance() -> Iterator[Appliance]:
-    one = Appliance()
-    one.start()
-    yield one
-    one.stop()
-
-
-@pytest.fixture
-def client(appliance: Appliance) -> Iterator[Client]:
-    with Client("127.0.0.1", appliance.port) as client:
-        yield client
-
-
 def test_ids_are_an_array_of_the_callers_own(client: Client) -> None:
     for text in ("", "text", b"text", bytearray(b"text"), memoryview(b"text"), "naïve"):
         ids = client.tokenize(text)

@@ -7,7 +7,7 @@ import asyncio
 import gc
 import os
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 
 import numpy as np
@@ -60,20 +60,6 @@ class Model:
         if not self.items:
             self.end.set()
         return self.appliance.made(req, req.ids_ack, self.sent, not self.items)
-
-
-@pytest.fixture
-def appliance() -> Iterator[Appliance]:
-    one = Appliance()
-    one.start()
-    yield one
-    one.stop()
-
-
-@pytest.fixture
-def client(appliance: Appliance) -> Iterator[Client]:
-    with Client("127.0.0.1", appliance.port) as client:
-        yield client
 
 
 ITEMS = [item(15496, b"Hello"), item(50000), item(11, "ä中😀".encode()), item(7, b"\xff")]

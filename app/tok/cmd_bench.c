@@ -322,7 +322,7 @@ const struct opt_program tok_bench_command = {
 	.version = TOKD_VERSION,
 	.usage = "--vocab VOCAB [options] [TEXTFILE...]",
 	.about =
-		"Encodes each text once that was never seen, then all of them again, on this thread, and\n"
+		"Encodes each text once, never seen before, then all of them again, on this thread, and\n"
 		"prints how long a call takes; instructions and cycles too where the machine counts them.\n"
 		"Without TEXTFILE, or for -, the text comes on standard input. A percentile needs ten\n"
 		"calls above it. With --slices exit code 3 means that ids were wrong.",

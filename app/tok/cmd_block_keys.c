@@ -100,9 +100,10 @@ const struct opt_program tok_block_keys_command = {
 	.name = "tok block-keys",
 	.version = TOKD_VERSION,
 	.usage = "--scheme SCHEME [options] < ids",
-	.about = "Reads ids separated by blanks, and prints a key for each full block of them: the "
-		 "hashes by\nwhich LLM routers find a cached prefix. Digests are in hexadecimal, "
-		 "as are llm-d's numbers.",
+	.about =
+		"Reads ids separated by blanks, and prints a key for each full block of them: the "
+		"hashes that\nLLM routers use to find cached prefixes. Digests are in hexadecimal, "
+		"as are llm-d's numbers.",
 	.defs = defs,
 	.n_defs = sizeof(defs) / sizeof(defs[0]),
 	.operand = "ID",

@@ -42,8 +42,8 @@ static const struct opt_def defs[] = {
 	{"timeout", "SECONDS", OPT_COUNT, FIELD(timeout_s), 1, 86400, "5",
 		"give up after this time without progress"},
 	{"mtu", "BYTES", OPT_COUNT, FIELD(mtu), 576, 65535, NULL,
-		"of the path, if it takes less than the system knows: no packet, and no reply, is "
-		"longer"},
+		"MTU of the path, if it is smaller than the system knows: limits packets and "
+		"replies"},
 };
 
 static const struct opt_section sections[] = {
@@ -78,9 +78,8 @@ static const struct opt_program program = {
 		"\n"
 		"HOST is a name or an address; write an IPv6 address with a port in brackets, as "
 		"in\n"
-		"[2001:db8::1]:9000. The default PORT is 9000. With several, separated by commas, "
-		"and\n"
-		"--vocab, each text goes to one that is healthy.",
+		"[2001:db8::1]:9000. The default PORT is 9000. Several hosts, separated by commas,\n"
+		"need --vocab; each text goes to a healthy one.",
 	.defs = defs,
 	.n_defs = sizeof(defs) / sizeof(defs[0]),
 	.operand = "HOST[:PORT][,...]",

@@ -38,7 +38,7 @@ APPLY = "tokd-host apply"  # in remedies
 EXIT_OK, EXIT_FOUND, EXIT_USAGE, EXIT_FAILED = 0, 1, 2, 3
 
 EPILOG = """\
-exit status: 0 all is as asked; 1 something is not (check, verify); 2 cannot be as asked; 3 failed
+exit status: 0 all is as asked; 1 something is not (check, verify); 2 impossible request; 3 failed
 
   tokd-host check                                   what is missing for a proposal
   tokd-host check --cores 1-4 --hugepages 8x1G      what is missing, what it costs, what to do

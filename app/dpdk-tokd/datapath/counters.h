@@ -46,13 +46,13 @@
 	X(SIDE_FULL, "side_full", "records lost to slow clients: the side store was full")         \
 	X(REPLY_AGAIN, "reply_again", "reply packets sent again on request")                       \
 	X(REPLY_LIMITED, "reply_limited",                                                          \
-		"replies withheld: above three times the bytes of a client not validated")         \
+		"replies withheld: above three times what a client not validated has sent")        \
 	X(COOKIE_RIGHT, "cookie_right", "cookies checked: clients validated")                      \
 	X(COOKIE_WRONG, "cookie_wrong", "cookies checked: too old, or another client's")           \
 	X(RX_DUPLICATE, "rx_duplicate", "duplicate data packets")                                  \
 	X(RX_REORDERED, "rx_reordered", "early data packets held until their turn")                \
 	X(FEED_DEFERRED, "feed_deferred",                                                          \
-		"texts of which a packet waited for a later turn of the loop")                     \
+		"texts with a packet that waited for a later turn of the loop")                    \
 	X(PROGRESS_SLOW, "progress_slow", "packets of texts too slow to renew their time limit")   \
 	X(RING_UNREAD, "ring_unread", "records published while no reader was registered")          \
 	X(SINK_SLOTS, "sink_slots", "GPU sink: slots posted, including repeats")                   \
@@ -119,7 +119,7 @@
 	X(DROP_OPENS, "drop_opens",                                                                \
 		"refused: streams are scarce, and its source let too many texts die")              \
 	X(DROP_BACKLOG, "drop_backlog",                                                            \
-		"refused: new text, and its next packets, of a source of which too much waits")    \
+		"refused: new text, and its next packets, of a source with too much waiting")      \
 	X(DROP_WINDOW, "drop_window", "drop: packet number beyond the window")                     \
 	X(DROP_HELD, "drop_held", "drop: early packet, but too many are held already")             \
 	X(DROP_RING_FULL, "drop_ring_full", "drop: text not fed because the token ring is full")   \
@@ -130,7 +130,7 @@
 	X(DROP_UNKNOWN, "drop_unknown", "refused: no such stream")                                 \
 	X(DROP_OVER, "drop_over", "drop: data for a stream that already ended")                    \
 	X(DROP_REPEAT, "drop_repeat",                                                              \
-		"refused: data of a text that ended, and whose answer is no longer stored")
+		"refused: data of an ended text whose answer is no longer stored")
 
 enum tokd_counter {
 #define X(sym, name, help) C_##sym,

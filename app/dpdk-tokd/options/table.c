@@ -34,8 +34,8 @@ static const struct opt_def defs[] = {
 	{"vlan", "ID", OPT_COUNT, FIELD(vlan), 0, 4094, "0",
 		"802.1Q VLAN to serve; 0: untagged frames"},
 	{"allow", "PREFIX[,...]", OPT_TEXT, FIELD(allow), 0, 0, NULL,
-		"serve only these addresses, as in 10.1.0.0/16,2001:db8::/32; a file has one a "
-		"line, and its path begins with / or .",
+		"serve only these addresses, as in 10.1.0.0/16,2001:db8::/32; or the path of a file "
+		"with one per line, which begins with / or .",
 		.check = tokd_check_allow},
 	{"fragments", "N", OPT_COUNT, FIELD(fragments), 0, 4096, "64",
 		"datagrams reassembled from IP fragments at a time, with one worker only; 0: none"},
@@ -66,8 +66,8 @@ static const struct opt_def defs[] = {
 	{"done-timeout", "MS", OPT_MS, FIELD(done_timeout_ms), 10, 3600000, "10000",
 		"how long a finished answer is kept for retransmission", .flags = OPT_RELOADS},
 	{"done-names", "BYTES", OPT_SIZE, FIELD(names_bytes), OPT_K, OPT_G, "32M",
-		"memory per worker for the names of finished texts: a late packet of such a text "
-		"is refused, and does not make it again"},
+		"memory per worker for the names of finished texts, so that a late packet of such "
+		"a text is refused and does not start it again"},
 	{"ring-size", "BYTES", OPT_SIZE, FIELD(ring_bytes), 64 * OPT_K, 64 * OPT_G, "16M",
 		"size of each worker's token ring, a power of two", .check = tokd_check_power_of_2,
 		.section = "Token ring and readers"},
@@ -86,14 +86,14 @@ static const struct opt_def defs[] = {
 		"group of the control socket, name or number; use it with --socket-mode 0660",
 		.check = tokd_check_group},
 	{"reader-timeout", "MS", OPT_MS, FIELD(reader_timeout_ms), 1, 600000, "1000",
-		"drop a reader that keeps the ring full for this time in 100 s, at once or in "
-		"parts; from 100000 on only a reader that stands still for this time"},
+		"drop a reader that keeps the ring full for this time in total within 100 s; from "
+		"100000 on, only a reader that does not move for this time"},
 	{"wait-readers", "N", OPT_COUNT, FIELD(wait_readers), 0, 16, "0",
 		"receive no packet before N readers have attached, for example to replay a capture"},
 	{"block-keys", "off|llm-d|vllm-sha256-cbor|vllm-xxhash-cbor", OPT_CHOICE, FIELD(block_keys),
 		0, 0, "off",
-		"publish keys of blocks of ids beside the ids: hashes by which routers of llm-d or "
-		"vLLM find a cached prefix",
+		"publish keys of blocks of ids beside the ids: hashes that routers of llm-d or vLLM "
+		"use to find cached prefixes",
 		.section = "Block keys"},
 	{"block-size", "N", OPT_COUNT, FIELD(block_size), 1, TOKB_BLOCK_SIZE_MAX, "16",
 		"ids of a block, as the engine has it"},
@@ -113,7 +113,7 @@ static const struct opt_def defs[] = {
 		"microseconds that a short record waits to be sent together with others; 0: none"},
 	{"sink-full", "wait|shed", OPT_CHOICE, FIELD(sink_full), 0, 0, "wait",
 		"when the token ring is full because of --sink: wait: all texts wait for tokd-gpu; "
-		"shed: texts get their ids, and what tokd-gpu is behind with is not embedded"},
+		"shed: texts get their ids, but tokd-gpu skips the embeddings of some"},
 	{"rdma-device", "NAME", OPT_TEXT, FIELD(rdma_device), 0, 0, NULL,
 		"RDMA device for --sink gpu=verbs; default: by the route to HOST", .letter = 'd'},
 	{"rdma-port", "N", OPT_COUNT, FIELD(rdma_port), 0, 255, "0",

@@ -78,7 +78,7 @@ def parser() -> argparse.ArgumentParser:
         action="append",
         required=True,
         metavar="NAME=FOLDER_OR_FILE",
-        help="a vocabulary and the name clients ask for; the first is meant where they name none",
+        help="a vocabulary and the name clients ask for; requests without a name use the first",
     )
     add("--host", default="127.0.0.1", help="address to listen at (default %(default)s)")
     add("--port", type=int, default=8000, help="TCP port (default %(default)s)")
@@ -99,7 +99,7 @@ def parser() -> argparse.ArgumentParser:
         "--max-model-len",
         type=_positive,
         metavar="TOKENS",
-        help="of each model's context; by default what its config.json says, else its "
+        help="context length of each model; default: its config.json, else its "
         "tokenizer_config.json, else 1048576",
     )
     add(
@@ -112,28 +112,28 @@ def parser() -> argparse.ArgumentParser:
         type=_positive,
         default=Limits().body,
         metavar="BYTES",
-        help="of a request (default %(default)s)",
+        help="longest body of a request (default %(default)s)",
     )
     add(
         "--max-tokens",
         type=_positive,
         default=TOKENS_MAX,
         metavar="N",
-        help="of a request (default %(default)s)",
+        help="most tokens of a request (default %(default)s)",
     )
     add(
         "--max-batch",
         type=_positive,
         default=BATCH_MAX,
         metavar="N",
-        help="texts of a request (default %(default)s)",
+        help="most texts of a request (default %(default)s)",
     )
     add(
         "--max-requests",
         type=_positive,
         default=Limits().requests,
         metavar="N",
-        help="in progress at once, by HTTP and gRPC together; more get 503 (default %(default)s)",
+        help="most requests in progress, by HTTP and gRPC together; more get 503 (default %(default)s)",
     )
     add(
         "--api-key",

@@ -27,7 +27,7 @@ def block_keys(
     model: str = "",
     cache_salt: str | None = None,
 ) -> npt.NDArray[Any]:
-    """Keys of the full blocks of `ids`: hashes by which LLM routers find a cached prefix.
+    """Keys of the full blocks of `ids`: hashes that LLM routers use to find cached prefixes.
 
     scheme: "llm-d": uint64, shape (blocks,). "vllm-sha256-cbor", "vllm-xxhash-cbor": the bytes of
     the digests, uint8, shape (blocks, 32) or (blocks, 16); `bytes(keys[i])` is vLLM's BlockHash.

@@ -302,8 +302,8 @@ log_shed(const struct tokd_worker *w)
 		return;
 	TOKD_LOG(control, WARNING,
 		"worker %u: GPU sink: the token ring was full: %" PRIu64
-		" records shed, texts below serial %" PRIu64
-		" that are not embedded never will be%s\n",
+		" records shed; texts below serial %" PRIu64
+		" are not embedded, unless they were before%s\n",
 		w->index, n - s->n_shed, tokg_sink_shed_below(s->sink),
 		w->gpu_texts == NULL ? "; their clients get their ids"
 				     : "; there are no ids of those that were posted as bytes");

@@ -247,7 +247,7 @@ tokd_reload_poll(struct tokd_app *app)
 	}
 	if (r->state == TOKD_RELOAD_LEAVING && !r->told && atomic_load(&r->asked)) {
 		TOKD_LOG(control, NOTICE,
-			"reload: waits for %u texts that began before the last one\n",
+			"reload: waits for %u texts that began before the last reload\n",
 			tokd_reload_old_texts(app));
 		r->told = true;
 	}

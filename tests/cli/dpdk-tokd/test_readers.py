@@ -105,15 +105,6 @@ def test_members_of_the_socket_group_may_attach_and_others_not(
     assert appliance.stop() == 0
 
 
-def test_a_group_that_is_none_is_refused_with_the_remedy(start, gpt2_file) -> None:
-    appliance = start("--vocab", str(gpt2_file), "--socket-group", "no-such-group")
-    assert appliance.wait(30) == 2
-    appliance.stop()
-    assert (
-        "--socket-group no-such-group: no such group; give a name of /etc/group" in appliance.said()
-    )
-
-
 def test_taps_are_shown_and_counted(start, gpt2_file, tmp_path: Path) -> None:
     appliance = start("--vocab", str(gpt2_file))
     appliance.wait_for("ready:")
@@ -230,27 +221,11 @@ def test_tokd_tail_says_by_its_exit_code_how_it_ended(start, gpt2_file, tmp_path
     assert "dpdk-tokd has ended" in ended.communicate()[1]
 
 
-@pytest.mark.parametrize(
-    ("options", "why"),
-    [
-        (["--nope"], "--nope: no such option; did you mean --once? --help lists them"),
-        (["--timeout", "1s"], "--timeout 1s: not a number; give a decimal number of milliseconds"),
-        (["--socket"], "--socket: value missing; write --socket PATH"),
-        (["path"], "path: not an option; --help lists them"),
-    ],
-)
-def test_tokd_tail_refuses_wrong_use(options, why) -> None:
-    one = tail(*options)
+def test_tokd_tail_refuses_wrong_use() -> None:
+    one = tail("path")
     out, err = one.communicate(timeout=10)
     assert (one.returncode, out) == (2, "")
-    assert why in err and err.count("\n") == 1
-
-
-def test_tokd_tail_explains_itself() -> None:
-    one = tail("--help")
-    out, err = one.communicate(timeout=10)
-    assert (one.returncode, err) == (0, "")
-    assert "--tap" in out and "exit code:" in out
+    assert "path: not an option; --help lists them" in err and err.count("\n") == 1
 
 
 def test_the_documented_example_compiles_and_runs(

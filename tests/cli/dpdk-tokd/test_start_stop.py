@@ -8,7 +8,6 @@ import os
 import re
 import signal
 import socket
-import stat
 import struct
 import subprocess
 from pathlib import Path
@@ -77,15 +76,6 @@ def test_every_lcore_is_a_worker_with_a_ring(start, gpt2_file: Path, tmp_path: P
     assert "worker 1, lcore" in appliance.said()
 
 
-def test_the_socket_has_its_mode_and_goes_at_the_end(start, gpt2_file, tmp_path: Path) -> None:
-    appliance = start("--vocab", str(gpt2_file), "--socket-mode", "0660")
-    appliance.wait_for("ready:")
-    path = tmp_path / "socket"
-    assert stat.S_IMODE(path.stat().st_mode) == 0o660
-    assert appliance.stop() == 0
-    assert not path.exists()
-
-
 def test_a_second_one_on_the_same_socket_is_refused(start, gpt2_file: Path) -> None:
     first = start("--vocab", str(gpt2_file))
     first.wait_for("ready:")
@@ -93,16 +83,6 @@ def test_a_second_one_on_the_same_socket_is_refused(start, gpt2_file: Path) -> N
     second.wait_for("another dpdk-tokd answers")
     assert second.stop() == 1
     assert first.stop() == 0
-
-
-def test_the_socket_of_a_killed_one_is_replaced(start, gpt2_file: Path) -> None:
-    first = start("--vocab", str(gpt2_file))
-    first.wait_for("ready:")
-    assert first.stop(signal.SIGKILL) == -signal.SIGKILL
-    second = start("--vocab", str(gpt2_file))
-    second.wait_for("stale, from a process that has ended")
-    second.wait_for("ready:")
-    assert second.stop() == 0
 
 
 def test_two_that_start_together_do_not_take_each_others_socket(

@@ -14,7 +14,7 @@ import debian
 import pytest
 from bench.programs import ROOT
 
-DOCUMENTED = Path(__file__).with_name("documented.py")
+DOCUMENTED = ROOT / "tests/support/documented.py"
 PAGES = (ROOT / "README.md", *(ROOT / f"doc/user/{name}.md" for name in ("python", "chat", "bulk")))
 VOCABULARIES = sorted(
     {name for page in PAGES for name in re.findall(r'Tokenizer\.load\("(\w+)"\)', page.read_text())}

@@ -33,7 +33,9 @@ def statements(text: str) -> Iterator[tuple[ast.stmt, str]]:
 
 def names_of(statement: ast.stmt) -> tuple[set[str], set[str]]:
     """What it uses, attributes too, and what it assigns."""
-    used, assigned, parameters = set(), set(), set()
+    used: set[str] = set()
+    assigned: set[str] = set()
+    parameters: set[str] = set()
     for node in ast.walk(statement):
         if isinstance(node, ast.Attribute):
             used.add(node.attr)

@@ -174,32 +174,6 @@ def test_closing_ends_what_is_under_way(lab):
         in_namespace(lab, work)
 
 
-def test_nobody_there_is_an_error(lab):
-    async def work() -> None:
-        async with AsyncClient("127.0.0.1", 9, timeout=3) as client:
-            with pytest.raises(ConnectionRefusedError):
-                await client.tokenize("text")
-
-    in_namespace(lab, work)
-
-
-@pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
-def test_both_address_families_are_taken(lab, family):
-    """The datagrams of either family arrive; nothing answers them."""
-    host = "127.0.0.1" if family == socket.AF_INET else "::1"
-    with lab.call(lambda: socket.socket(family, socket.SOCK_DGRAM)) as silent:
-        try:
-            silent.bind((host, 0))
-        except OSError as e:
-            pytest.skip(f"no loopback address {host}: {e}")
-        silent.settimeout(2)
-        port = silent.getsockname()[1]
-        with lab.call(lambda: Client(host, port, timeout=0.1)) as client:
-            with pytest.raises(TimeoutError, match="no progress"):
-                client.tokenize("text")
-        assert silent.recv(2048).endswith(b"text")
-
-
 def test_a_stream_that_is_left_does_not_hold_up_the_next_text(lab, appliance, gpt2):
     with lab.call(lambda: Client(SERVER_IP)) as client:
         left = client.stream(documents())

@@ -124,6 +124,9 @@ def test_taps_are_shown_and_counted(start, gpt2_file, tmp_path: Path) -> None:
     counters = appliance.telemetry("/tokd/counters")
     assert counters["taps_attached"] == counters["taps_detached"] == 1
     assert counters["readers_attached"] == counters["readers_detached"] == 1
+    assert "readers_attached" not in appliance.telemetry("/tokd/counters,0")
+    for bad in ("1", "-1", "x", "0x"):
+        assert appliance.telemetry(f"/tokd/counters,{bad}") is None
     assert appliance.stop() == 0
     assert "taps: 1 attached" in appliance.said()
 

@@ -147,37 +147,6 @@ def test_files_that_a_secondary_process_uses_are_left_to_it(start, gpt2_file: Pa
         assert {"config", "fbarray_memzone"} <= set(eal_files(appliance))
 
 
-def test_telemetry_shows_workers_counters_and_readers(start, gpt2_file, tmp_path: Path) -> None:
-    appliance = start("--vocab", str(gpt2_file), "--drain", "7")
-    appliance.wait_for("ready:")
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
-        s.connect(str(tmp_path / "socket"))
-        s.send(ATTACH)
-        _, fds, _, _ = socket.recv_fds(s, 4096, 64)
-        reader = appliance.telemetry("/tokd/readers")["0"]
-        for fd in fds:
-            os.close(fd)
-    assert reader["state"] == "reading"
-    assert reader["pid"] == os.getpid()
-    info = appliance.telemetry("/tokd/info")
-    assert info["state"] == "serving"
-    assert info["driver"] == "net_null"
-    vocabs = appliance.telemetry("/tokd/vocabs")
-    assert vocabs["0"]["ids"] == 50257
-    worker = appliance.telemetry("/tokd/workers")["0"]
-    assert worker["queue"] == 0
-    counters = appliance.telemetry("/tokd/counters")
-    assert counters["rx_packets"] > 0
-    assert counters["readers_attached"] == 1
-    assert "readers_attached" not in appliance.telemetry("/tokd/counters,0")
-    for bad in ("1", "-1", "x", "0x"):
-        assert appliance.telemetry(f"/tokd/counters,{bad}") is None
-    config = appliance.telemetry("/tokd/config")
-    assert config["drain"] == "7"
-    assert config["ring_size"] == "16M"
-    assert appliance.stop() == 0
-
-
 def test_no_port_says_how_to_give_one(start, gpt2_file: Path) -> None:
     appliance = start("--vocab", str(gpt2_file), eal=[])
     appliance.wait_for("no DPDK port")

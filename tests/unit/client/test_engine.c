@@ -44,11 +44,10 @@ TEST(crc32c_of_long_data_is_that_of_its_bytes)
 	}
 }
 
-TEST(every_size_comes_back_without_a_packet_too_many)
+WORLD_TEST(every_size_comes_back_without_a_packet_too_many)
 {
 	const uint32_t sizes[] = {
 		0, 1, 344, 353, 1375, 1376, 1377, 2752, 64 * 1376, 64 * 1376 + 1, 150 * 1376 + 7};
-	struct world *w = world_make(NULL);
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		struct text t;
@@ -60,7 +59,6 @@ TEST(every_size_comes_back_without_a_packet_too_many)
 		text_right(&t);
 	}
 	assert_true(w->server.most_ahead <= TOKD_WIRE_WINDOW);
-	world_free(w);
 }
 
 TEST(packets_are_as_long_as_they_are_told_to_be)
@@ -214,9 +212,8 @@ TEST(no_more_packets_are_in_flight_than_allowed)
 	world_free(w);
 }
 
-TEST(a_packet_overtaken_is_sent_again_at_once)
+WORLD_TEST(a_packet_overtaken_is_sent_again_at_once)
 {
-	struct world *w = world_make(NULL);
 	struct text t;
 	uint64_t begun = w->now;
 
@@ -233,12 +230,10 @@ TEST(a_packet_overtaken_is_sent_again_at_once)
 	assert_int_equal(t.r.retransmits, 1);
 	assert_true(w->now - begun < 5 * MS); /* before any time-out */
 	text_right(&t);
-	world_free(w);
 }
 
-TEST(without_credit_it_waits_and_asks)
+WORLD_TEST(without_credit_it_waits_and_asks)
 {
-	struct world *w = world_make(NULL);
 	struct text t;
 
 	w->server.window = 0;
@@ -252,11 +247,10 @@ TEST(without_credit_it_waits_and_asks)
 	world_run(w, 1);
 	assert_true(w->now < 500 * MS);
 	text_right(&t);
-	world_free(w);
 }
 
 /* Its ids fill the reply window: only their acknowledgement can give it room (rule 9). */
-TEST(a_server_that_stopped_hears_of_its_ids_at_once)
+WORLD_TEST(a_server_that_stopped_hears_of_its_ids_at_once)
 {
 	struct {
 		struct tokd_rep rep;
@@ -269,7 +263,6 @@ TEST(a_server_that_stopped_hears_of_its_ids_at_once)
 			   .ack = 10,
 			   .count = 100,
 			   .total = 100}};
-	struct world *w = world_make(NULL);
 	struct tokd_packet p[64];
 	struct text t;
 
@@ -282,12 +275,10 @@ TEST(a_server_that_stopped_hears_of_its_ids_at_once)
 	assert_int_equal(p[0].req.ids_end, 0);
 	tokd_engine_cancel(w->e, &t.r);
 	text_free(&t);
-	world_free(w);
 }
 
-TEST(busy_is_tried_again_under_the_same_id_after_a_pause)
+WORLD_TEST(busy_is_tried_again_under_the_same_id_after_a_pause)
 {
-	struct world *w = world_make(NULL);
 	struct text t;
 
 	w->server.reason = TOKD_R_BUSY;
@@ -298,12 +289,10 @@ TEST(busy_is_tried_again_under_the_same_id_after_a_pause)
 	assert_int_equal(t.r.stream_id, 1000);
 	assert_true(w->now >= (5 + 10 + 20) * MS);
 	text_right(&t);
-	world_free(w);
 }
 
-TEST(shutdown_is_tried_again_until_the_appliance_is_back)
+WORLD_TEST(shutdown_is_tried_again_until_the_appliance_is_back)
 {
-	struct world *w = world_make(NULL);
 	struct text t;
 
 	w->server.reason = TOKD_R_SHUTDOWN;
@@ -313,13 +302,11 @@ TEST(shutdown_is_tried_again_until_the_appliance_is_back)
 	assert_int_equal(t.r.resends, 8);
 	assert_true(w->now >= (5 << 8) * MS - 5 * MS);
 	text_right(&t);
-	world_free(w);
 }
 
 /* What is only in `sack` may be dropped. */
-TEST(packets_that_were_held_and_then_dropped_are_sent_again)
+WORLD_TEST(packets_that_were_held_and_then_dropped_are_sent_again)
 {
-	struct world *w = world_make(NULL);
 	struct text t;
 
 	w->lose = 200;
@@ -328,12 +315,10 @@ TEST(packets_that_were_held_and_then_dropped_are_sent_again)
 	world_run(w, 1);
 	assert_int_equal(w->server.drops_held, 0);
 	text_right(&t);
-	world_free(w);
 }
 
-TEST(validate_is_answered_at_once_under_the_same_id_and_once)
+WORLD_TEST(validate_is_answered_at_once_under_the_same_id_and_once)
 {
-	struct world *w = world_make(NULL);
 	struct text t;
 
 	w->server.cookie = UINT64_C(0x1122334455667788);
@@ -350,7 +335,6 @@ TEST(validate_is_answered_at_once_under_the_same_id_and_once)
 	world_run(w, 1);
 	assert_int_equal(w->server.validates, 20);
 	text_right(&t);
-	world_free(w);
 }
 
 TEST(validate_is_heeded_by_each_of_many_on_a_bad_wire)
@@ -373,9 +357,8 @@ TEST(validate_is_heeded_by_each_of_many_on_a_bad_wire)
 	world_free(w);
 }
 
-TEST(validate_of_a_stream_in_progress_is_answered_by_a_poll)
+WORLD_TEST(validate_of_a_stream_in_progress_is_answered_by_a_poll)
 {
-	struct world *w = world_make(NULL);
 	struct tokd_rep reply = {.magic = TOKD_WIRE_MAGIC,
 		.version = TOKD_WIRE_VERSION,
 		.type = TOKD_REPLY,
@@ -398,7 +381,6 @@ TEST(validate_of_a_stream_in_progress_is_answered_by_a_poll)
 	assert_int_equal(p[0].req.cookie, 5);
 	tokd_engine_cancel(w->e, &t.r);
 	text_free(&t);
-	world_free(w);
 }
 
 /* All that is on the wire is lost, and the path takes less from now on. */
@@ -445,9 +427,8 @@ TEST(a_path_that_takes_less_has_texts_cut_again)
 }
 
 /* Packets of the old cut may be on their way: another stream id. */
-TEST(a_path_that_takes_less_while_a_text_pauses)
+WORLD_TEST(a_path_that_takes_less_while_a_text_pauses)
 {
-	struct world *w = world_make(NULL);
 	struct text t;
 
 	w->server.reason = TOKD_R_BUSY;
@@ -462,13 +443,11 @@ TEST(a_path_that_takes_less_while_a_text_pauses)
 	assert_int_equal(t.r.resends, 1);
 	assert_int_equal(t.r.stream_id, 1001);
 	text_right(&t);
-	world_free(w);
 }
 
 /* It was on its way while the text began. */
-TEST(busy_of_a_text_that_has_begun_is_not_heeded)
+WORLD_TEST(busy_of_a_text_that_has_begun_is_not_heeded)
 {
-	struct world *w = world_make(NULL);
 	struct tokd_rep busy = {.magic = TOKD_WIRE_MAGIC,
 		.version = TOKD_WIRE_VERSION,
 		.type = TOKD_REPLY,
@@ -485,7 +464,6 @@ TEST(busy_of_a_text_that_has_begun_is_not_heeded)
 	world_run(w, 1);
 	assert_int_equal(t.r.resends, 0);
 	text_right(&t);
-	world_free(w);
 }
 
 static void
@@ -523,9 +501,8 @@ TEST(another_version_ends_the_request_at_once)
 	}
 }
 
-TEST(validate_without_end_ends_the_request)
+WORLD_TEST(validate_without_end_ends_the_request)
 {
-	struct world *w = world_make(NULL);
 	struct text t;
 
 	w->server.cookie = 1;
@@ -536,7 +513,6 @@ TEST(validate_without_end_ends_the_request)
 	assert_int_equal(t.r.reason, TOKD_R_VALIDATE);
 	assert_int_equal(w->server.validates, 9);
 	text_free(&t);
-	world_free(w);
 }
 
 TEST(busy_is_tried_again_when_the_appliance_says_within_limits)
@@ -584,9 +560,8 @@ TEST(ids_of_every_size_come_back_as_text)
 	}
 }
 
-TEST(half_an_id_is_refused_and_one_that_is_none_is_named)
+WORLD_TEST(half_an_id_is_refused_and_one_that_is_none_is_named)
 {
-	struct world *w = world_make(NULL);
 	const uint32_t ids[4] = {0};
 	struct tokd_request r = {.text = ids, .len = 15, .flags = TOKD_REQUEST_DECODE};
 
@@ -606,7 +581,6 @@ TEST(half_an_id_is_refused_and_one_that_is_none_is_named)
 	world_run(w, 1);
 	assert_int_equal(r.status, TOKD_OK);
 	assert_int_equal(tokd_engine_stats(w->e).bad, 1);
-	world_free(w);
 }
 
 TEST(refusals_end_a_request_with_their_reason)
@@ -634,9 +608,8 @@ TEST(refusals_end_a_request_with_their_reason)
 	}
 }
 
-TEST(unknown_before_the_text_came_is_no_failure)
+WORLD_TEST(unknown_before_the_text_came_is_no_failure)
 {
-	struct world *w = world_make(NULL);
 	struct text t;
 
 	w->server.reason = TOKD_R_UNKNOWN;
@@ -645,7 +618,6 @@ TEST(unknown_before_the_text_came_is_no_failure)
 	world_run(w, 1);
 	assert_int_equal(t.r.resends, 0);
 	text_right(&t);
-	world_free(w);
 }
 
 static uint32_t expire_at;
@@ -663,9 +635,8 @@ expire(struct world *w, struct datagram *d)
 	}
 }
 
-TEST(a_stream_that_expires_goes_on_where_it_was)
+WORLD_TEST(a_stream_that_expires_goes_on_where_it_was)
 {
-	struct world *w = world_make(NULL);
 	struct tokd_request *r;
 	struct text t;
 	uint32_t n = 0;
@@ -682,7 +653,6 @@ TEST(a_stream_that_expires_goes_on_where_it_was)
 	}
 	assert_int_equal(t.r.resends, 1);
 	text_right(&t);
-	world_free(w);
 }
 
 /* As from an earlier stream, whose appliance had another vocabulary. */
@@ -706,9 +676,8 @@ TEST(ids_that_do_not_stand_are_not_counted)
 	}
 }
 
-TEST(a_stream_that_shows_another_vocabulary_than_before_ends)
+WORLD_TEST(a_stream_that_shows_another_vocabulary_than_before_ends)
 {
-	struct world *w = world_make(NULL);
 	struct text t;
 
 	text_begin(w, &t, 2000, TOKD_REQUEST_STREAM, 0);
@@ -718,7 +687,6 @@ TEST(a_stream_that_shows_another_vocabulary_than_before_ends)
 	assert_int_equal(t.r.status, TOKD_E_REFUSED);
 	assert_int_equal(t.r.reason, TOKD_R_VOCAB);
 	text_free(&t);
-	world_free(w);
 }
 
 /* It died without a word. What comes first is not the first packet. */
@@ -788,9 +756,8 @@ TEST(of_many_that_are_late_at_once_a_few_are_tried)
 	world_free(w);
 }
 
-TEST(silence_ends_after_the_time_limit)
+WORLD_TEST(silence_ends_after_the_time_limit)
 {
-	struct world *w = world_make(NULL);
 	struct text t;
 
 	w->lose = 1000;
@@ -801,12 +768,10 @@ TEST(silence_ends_after_the_time_limit)
 	/* Backed off: the first time-out is 20 ms, the last 250 ms. */
 	assert_in_range(t.r.asks, 18, 30);
 	text_free(&t);
-	world_free(w);
 }
 
-TEST(replies_without_progress_do_not_hold_off_the_time_limit)
+WORLD_TEST(replies_without_progress_do_not_hold_off_the_time_limit)
 {
-	struct world *w = world_make(NULL);
 	struct text t;
 
 	w->server.window = 0;
@@ -817,7 +782,6 @@ TEST(replies_without_progress_do_not_hold_off_the_time_limit)
 	assert_int_equal(t.r.reason, TOKD_R_NONE);
 	assert_in_range(w->now, 5000 * MS, 5001 * MS);
 	text_free(&t);
-	world_free(w);
 }
 
 static void
@@ -851,9 +815,8 @@ TEST(a_full_ring_is_waited_for_and_is_the_reason_at_the_time_limit)
 	}
 }
 
-TEST(ids_beyond_the_room_are_an_error)
+WORLD_TEST(ids_beyond_the_room_are_an_error)
 {
-	struct world *w = world_make(NULL);
 	struct text t;
 
 	text_begin(w, &t, 1000, 0, 999);
@@ -861,12 +824,10 @@ TEST(ids_beyond_the_room_are_an_error)
 	assert_int_equal(t.r.status, TOKD_E_ROOM);
 	assert_int_equal(t.r.total, 1000);
 	text_free(&t);
-	world_free(w);
 }
 
-TEST(without_room_for_ids_only_the_end_is_waited_for)
+WORLD_TEST(without_room_for_ids_only_the_end_is_waited_for)
 {
-	struct world *w = world_make(NULL);
 	struct tokd_request r = {.text = "some text", .len = 9};
 
 	assert_int_equal(tokd_engine_submit(w->e, &r), TOKD_PENDING);
@@ -874,7 +835,6 @@ TEST(without_room_for_ids_only_the_end_is_waited_for)
 	assert_int_equal(r.status, TOKD_OK);
 	assert_int_equal(r.total, 9);
 	assert_int_equal(r.n_ids, 0);
-	world_free(w);
 }
 
 TEST(a_text_whose_ids_the_gpu_makes_is_done_without_their_number)
@@ -898,9 +858,8 @@ TEST(a_text_whose_ids_the_gpu_makes_is_done_without_their_number)
 	}
 }
 
-TEST(wrong_ids_are_found_by_their_crc)
+WORLD_TEST(wrong_ids_are_found_by_their_crc)
 {
-	struct world *w = world_make(NULL);
 	struct text t;
 
 	w->server.spoil_crc = true;
@@ -908,7 +867,6 @@ TEST(wrong_ids_are_found_by_their_crc)
 	world_run(w, 1);
 	assert_int_equal(t.r.status, TOKD_E_IDS_CRC);
 	text_free(&t);
-	world_free(w);
 }
 
 TEST(another_vocabulary_than_asked_for_is_refused)
@@ -970,9 +928,8 @@ TEST(cancelled_requests_are_forgotten)
 	world_free(w);
 }
 
-TEST(what_could_not_be_sent_is_given_out_again)
+WORLD_TEST(what_could_not_be_sent_is_given_out_again)
 {
-	struct world *w = world_make(NULL);
 	struct tokd_packet p[64];
 	struct text t;
 
@@ -986,7 +943,6 @@ TEST(what_could_not_be_sent_is_given_out_again)
 		tokd_engine_unsent(w->e, &p[i]);
 	world_run(w, 1); /* the first three were lost */
 	text_right(&t);
-	world_free(w);
 }
 
 TEST(all_fail_together_when_the_network_does)

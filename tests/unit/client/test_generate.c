@@ -18,9 +18,8 @@ many(uint32_t requests)
 		.first_stream_id = UINT64_MAX - 100};
 }
 
-TEST(an_answer_comes_as_it_is_made)
+WORLD_TEST(an_answer_comes_as_it_is_made)
 {
-	struct world *w = world_make(NULL);
 	struct reader reader = {0};
 	struct text t;
 
@@ -40,7 +39,6 @@ TEST(an_answer_comes_as_it_is_made)
 	assert_in_range(w->server.polls, 6, 10); /* acknowledgements */
 	assert_true(w->server.last_acks > 0);
 	answer_right(&t, &reader);
-	world_free(w);
 }
 
 TEST(items_that_are_cut_anywhere_come_whole)
@@ -109,9 +107,8 @@ TEST(many_answers_survive_a_bad_wire)
 }
 
 /* Nothing comes behind it that would show it. */
-TEST(a_last_item_that_is_lost_is_asked_for)
+WORLD_TEST(a_last_item_that_is_lost_is_asked_for)
 {
-	struct world *w = world_make(NULL);
 	struct reader reader = {0};
 	struct text t;
 	uint64_t at;
@@ -139,13 +136,11 @@ TEST(a_last_item_that_is_lost_is_asked_for)
 	w->server.make_pause = false;
 	read_all(w, &t, &reader);
 	answer_right(&t, &reader);
-	world_free(w);
 }
 
 /* Its lane pauses. That is no failure, however long. */
-TEST(what_the_caller_has_not_taken_is_not_acknowledged)
+WORLD_TEST(what_the_caller_has_not_taken_is_not_acknowledged)
 {
-	struct world *w = world_make(NULL);
 	struct reader reader = {0};
 	struct text t;
 
@@ -173,7 +168,6 @@ TEST(what_the_caller_has_not_taken_is_not_acknowledged)
 	assert_true(w->now > 10000 * MS);
 	assert_int_equal(t.r.resends, 0);
 	answer_right(&t, &reader);
-	world_free(w);
 }
 
 /* The server sends more than there is room for; the rest comes when there is. */
@@ -199,9 +193,8 @@ TEST(an_answer_longer_than_its_room_passes_through)
 }
 
 /* An event loop would wait for the next time-out otherwise. */
-TEST(what_is_taken_makes_a_poll_due_at_once)
+WORLD_TEST(what_is_taken_makes_a_poll_due_at_once)
 {
-	struct world *w = world_make(NULL);
 	struct reader reader = {0};
 	struct text t;
 
@@ -214,12 +207,10 @@ TEST(what_is_taken_makes_a_poll_due_at_once)
 	assert_true(tokd_engine_owes(w->e));
 	read_all(w, &t, &reader);
 	answer_right(&t, &reader);
-	world_free(w);
 }
 
-TEST(an_item_longer_than_half_of_the_room_ends_it_and_the_lane)
+WORLD_TEST(an_item_longer_than_half_of_the_room_ends_it_and_the_lane)
 {
-	struct world *w = world_make(NULL);
 	struct reader reader = {0};
 	struct text t;
 
@@ -231,7 +222,6 @@ TEST(an_item_longer_than_half_of_the_room_ends_it_and_the_lane)
 	finish_cancels(w);
 	assert_int_equal(w->server.stream[0].ends, TOKD_MADE_CANCELLED);
 	text_free(&t);
-	world_free(w);
 }
 
 /* ---- answers that are none ---- */
@@ -364,9 +354,8 @@ TEST(news_after_a_silence_is_followed_up_at_once)
 	}
 }
 
-TEST(an_answer_with_a_wrong_crc_is_an_error)
+WORLD_TEST(an_answer_with_a_wrong_crc_is_an_error)
 {
-	struct world *w = world_make(NULL);
 	struct reader reader = {0};
 	struct text t;
 
@@ -375,7 +364,6 @@ TEST(an_answer_with_a_wrong_crc_is_an_error)
 	read_all(w, &t, &reader);
 	assert_int_equal(t.r.status, TOKD_E_IDS_CRC);
 	text_free(&t);
-	world_free(w);
 }
 
 TEST(what_cannot_be_an_answer_is_not_taken)

@@ -120,9 +120,8 @@ TEST(cancelled_on_a_bad_wire_the_lane_is_free)
 	}
 }
 
-TEST(nobody_is_told_for_ever_of_a_cancel)
+WORLD_TEST(nobody_is_told_for_ever_of_a_cancel)
 {
-	struct world *w = world_make(NULL);
 	struct reader reader = {0};
 	struct text t;
 	uint64_t at;
@@ -142,13 +141,11 @@ TEST(nobody_is_told_for_ever_of_a_cancel)
 	finish_cancels(w);
 	assert_in_range(w->now - at, 100 * MS, 2000 * MS);
 	assert_int_equal(w->server.cancels, 0);
-	world_free(w);
 }
 
 /* With one slot. */
-TEST(a_cancel_gives_way_to_the_next_request)
+WORLD_TEST(a_cancel_gives_way_to_the_next_request)
 {
-	struct world *w = world_make(NULL);
 	struct reader reader = {0};
 	struct text t, next;
 
@@ -163,15 +160,13 @@ TEST(a_cancel_gives_way_to_the_next_request)
 	assert_int_equal(w->server.cancels, 1);
 	assert_int_equal(w->server.stream[0].ends, TOKD_MADE_CANCELLED);
 	answer_right(&next, &reader);
-	world_free(w);
 }
 
 /* ---- time ---- */
 
 /* Less than 16 items in the appliance's time limit. */
-TEST(a_slow_caller_acknowledges_each_item)
+WORLD_TEST(a_slow_caller_acknowledges_each_item)
 {
-	struct world *w = world_make(NULL);
 	struct reader reader = {0};
 	struct text t;
 
@@ -189,12 +184,10 @@ TEST(a_slow_caller_acknowledges_each_item)
 	}
 	read_all(w, &t, &reader);
 	answer_right(&t, &reader);
-	world_free(w);
 }
 
-TEST(a_slow_model_is_asked_seldom_and_has_its_time_for_each_id)
+WORLD_TEST(a_slow_model_is_asked_seldom_and_has_its_time_for_each_id)
 {
-	struct world *w = world_make(NULL);
 	struct reader reader = {0};
 	struct text t;
 
@@ -205,12 +198,10 @@ TEST(a_slow_model_is_asked_seldom_and_has_its_time_for_each_id)
 	assert_in_range(w->server.polls, 4 * 5, 4 * 8); /* 200, 400, 800 ms, then each second */
 	assert_int_equal(t.r.resends, 0);
 	answer_right(&t, &reader);
-	world_free(w);
 }
 
-TEST(a_model_that_stops_ends_the_request_after_the_time_limit)
+WORLD_TEST(a_model_that_stops_ends_the_request_after_the_time_limit)
 {
-	struct world *w = world_make(NULL);
 	struct reader reader = {0};
 	uint64_t last = 0;
 	struct text t;
@@ -232,7 +223,6 @@ TEST(a_model_that_stops_ends_the_request_after_the_time_limit)
 	finish_cancels(w);
 	assert_int_equal(w->server.stream[0].ends, TOKD_MADE_CANCELLED);
 	text_free(&t);
-	world_free(w);
 }
 
 static void
@@ -277,9 +267,8 @@ until_made(struct world *w, uint32_t made)
 }
 
 /* It is sent first what it has not taken, and that is more than the server sends at once. */
-TEST(a_paused_caller_with_a_gap_asks_seldom)
+WORLD_TEST(a_paused_caller_with_a_gap_asks_seldom)
 {
-	struct world *w = world_make(NULL);
 	struct reader reader = {0};
 	uint64_t from;
 	uint32_t polls;
@@ -310,7 +299,6 @@ TEST(a_paused_caller_with_a_gap_asks_seldom)
 	w->server.make_pause = false;
 	read_all(w, &t, &reader);
 	answer_right(&t, &reader);
-	world_free(w);
 }
 
 /* ---- once ---- */
@@ -404,9 +392,8 @@ TEST(an_answer_that_has_begun_is_not_begun_again)
 }
 
 /* A POLL had overtaken its text. */
-TEST(unknown_that_is_older_than_an_answer_is_not_heeded)
+WORLD_TEST(unknown_that_is_older_than_an_answer_is_not_heeded)
 {
-	struct world *w = world_make(NULL);
 	struct tokd_rep unknown = {.magic = TOKD_WIRE_MAGIC,
 		.version = TOKD_WIRE_VERSION,
 		.type = TOKD_REPLY,
@@ -430,12 +417,10 @@ TEST(unknown_that_is_older_than_an_answer_is_not_heeded)
 	read_all(w, &t, &reader);
 	assert_int_equal(t.r.resends, 0);
 	answer_right(&t, &reader);
-	world_free(w);
 }
 
-TEST(a_path_that_takes_less_leaves_an_answer_that_has_begun)
+WORLD_TEST(a_path_that_takes_less_leaves_an_answer_that_has_begun)
 {
-	struct world *w = world_make(NULL);
 	struct reader reader = {0};
 	struct text t;
 
@@ -448,12 +433,10 @@ TEST(a_path_that_takes_less_leaves_an_answer_that_has_begun)
 	assert_int_equal(t.r.resends, 0);
 	assert_int_equal(w->server.n, 1);
 	answer_right(&t, &reader);
-	world_free(w);
 }
 
-TEST(a_prompt_without_limit_or_room_is_refused)
+WORLD_TEST(a_prompt_without_limit_or_room_is_refused)
 {
-	struct world *w = world_make(NULL);
 	static char out[16];
 	const struct tokd_request good = {.text = "a",
 		.len = 1,
@@ -478,5 +461,4 @@ TEST(a_prompt_without_limit_or_room_is_refused)
 		assert_true(p[0].req.flags & TOKD_F_SKIP_SPECIAL);
 		tokd_engine_cancel(w->e, &r);
 	}
-	world_free(w);
 }

@@ -100,6 +100,17 @@ uint16_t item_text(uint32_t i, char *text);
 void text_right(struct text *t);
 void text_free(struct text *t);
 
+/* A test of an engine with the usual settings, in the world `w`. */
+#define WORLD_TEST(name)                                                                           \
+	static void name##_in(struct world *w);                                                    \
+	TEST(name)                                                                                 \
+	{                                                                                          \
+		struct world *w = world_make(NULL);                                                \
+		name##_in(w);                                                                      \
+		world_free(w);                                                                     \
+	}                                                                                          \
+	static void name##_in(struct world *w)
+
 /* Send what the engine has, move the clock to what comes next, deliver it. False: nothing will. */
 bool world_step(struct world *w);
 /* Until `n` requests finished, which are counted only. */

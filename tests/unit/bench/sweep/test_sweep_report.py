@@ -18,8 +18,7 @@ pytest.importorskip("matplotlib", reason="run tools/setup")
 from bench.samples import Samples
 from bench.sweep import __main__ as command
 from bench.sweep import box as boxes
-from bench.sweep import headline, plots, report, summary
-from bench.sweep.figures import Figures
+from bench.sweep import headline, report, summary
 from bench.sweep.runner import Runner
 from bench.sweep.store import Store
 
@@ -193,20 +192,6 @@ def test_the_finding_is_about_our_line_or_else_the_extremes():
     assert headline.finding(asked) == "asked: no test has a figure."
 
 
-def test_our_line_is_bold_and_the_others_light(tmp_path):
-    table = _table()
-    found = Figures(tmp_path, "t1", table)._ours(["system"])
-    assert found == {"system rust-udp": False, "system tokd": True, "system libtok-udp": False}
-    widths = {
-        ours: float(re.search(r'stroke-width="([\d.]+)"', plots.swatch(1, ours))[1])
-        for ours in (True, None, False)
-    }
-    assert widths[True] > widths[None] > widths[False]
-    for row in table["rows"]:
-        row["parameters"]["system"] += "-x"
-    assert Figures(tmp_path, "t1", table)._ours(["system"]) == {}  # then all are alike
-
-
 def test_the_page_needs_nothing_else(text):
     assert "http" not in text and "//" not in re.sub(
         r"<style>.*?</style>", "", text, flags=re.DOTALL
@@ -281,12 +266,6 @@ def test_what_has_no_better_has_a_ratio_and_no_mark(page, text):
     (figure,) = re.findall(r"<svg(?:(?!</svg>).)*size: ratio to(?:(?!</svg>).)*</svg>", text)
     bars = re.findall(r'style="fill: var\(--grid\)', figure)
     assert len(bars) == 3
-
-
-def test_the_same_results_make_the_same_figure():
-    lines = [plots.Line("a", 1, [(p, 1.0, 2.0, 3.0 + p) for p in (0.0, 50.0, 90.0)])]
-    one, other = (plots.curves("f", "t", "d", "us", lines, plots.limits(lines)) for _ in range(2))
-    assert one == other and "var(--line-1)" in one and "#0072b2" not in one
 
 
 def test_a_sweep_that_is_not_done_or_not_right_says_so(swept, tmp_path):

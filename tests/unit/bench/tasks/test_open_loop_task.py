@@ -8,7 +8,6 @@ import pytest
 pytest.importorskip("hdrh.histogram", reason="run tools/setup")
 from bench import load
 from bench import task as tasks
-from bench.sweep import box as boxes
 from bench.sweep.store import Store
 from bench.task import Context, WrongIds
 
@@ -151,10 +150,3 @@ def test_what_is_answered_long_after_the_load_has_ended_was_not_achieved(module,
     found = module.report(state, PARAMETERS, module.Raw(rows, []))
     assert found.values["rate"] == pytest.approx(50)
     assert found.values["achieved"] == pytest.approx(50)
-
-
-@pytest.mark.parametrize("quick", [True, False])
-def test_the_box_asks_for_what_the_task_has(quick):
-    box = boxes.load(ROOT / "boxes" / "load-latency.json", quick)
-    assert all(entry.knee is not None for entry in box.entries)
-    assert {m.name for m in box.entries[0].metrics} >= {"round-trip p99.9", "achieved", "late p99"}

@@ -157,31 +157,21 @@ def checksum(data: bytes) -> int:
     return ~total & 0xFFFF
 
 
-def frame(lab: NetLab, payload: bytes, **wrong: int) -> bytes:
-    """An Ethernet frame with a UDP datagram for the appliance. Keywords make fields wrong:
-    dst_ip, ip_checksum, fragment, ihl, total_length, ttl, protocol, udp_checksum, udp_length,
-    dst_port, ether_type; the two checksums are added to, all others replaced. RFC 791, RFC 768."""
+def frame(lab: NetLab, payload: bytes, udp_checksum: int = 0) -> bytes:
+    """An Ethernet frame with a UDP datagram for the appliance; `udp_checksum` is added to the right
+    one. RFC 791, RFC 768."""
     src, dst = socket.inet_aton(CLIENT_IP), socket.inet_aton(SERVER_IP)
-    dst = wrong["dst_ip"].to_bytes(4, "big") if "dst_ip" in wrong else dst
-    udp_length = wrong.get("udp_length", 8 + len(payload))
-    udp = [43210, wrong.get("dst_port", wire.PORT), udp_length]
-    pseudo = src + dst + struct.pack(">BBH", 0, 17, 8 + len(payload))
-    udp_sum = checksum(pseudo + struct.pack(">HHHH", *udp, 0) + payload)
-    udp_sum = (udp_sum + wrong.get("udp_checksum", 0)) & 0xFFFF
-    total = wrong.get("total_length", 28 + len(payload))
-    version_ihl = 0x40 | wrong.get("ihl", 5)
+    udp = struct.pack(">HHH", 43210, wire.PORT, 8 + len(payload))
+    pseudo = src + dst + struct.pack(">BBH", 0, socket.IPPROTO_UDP, 8 + len(payload))
+    udp_sum = (checksum(pseudo + udp + b"\0\0" + payload) + udp_checksum) & 0xFFFF
 
     def ip_header(ip_sum: int) -> bytes:
-        return struct.pack(
-            ">BBHHHBBH4s4s",
-            *(version_ihl, 0, total, 1, wrong.get("fragment", 0x4000), 64),
-            *(wrong.get("protocol", socket.IPPROTO_UDP), ip_sum, src, dst),
-        )
+        head = (0x45, 0, 28 + len(payload), 1, 0x4000, 64, socket.IPPROTO_UDP, ip_sum)
+        return struct.pack(">BBHHHBBH4s4s", *head, src, dst)
 
-    ip_sum = (checksum(ip_header(0)) + wrong.get("ip_checksum", 0)) & 0xFFFF
-    ethernet = lab.mac(lab.server_if) + lab.mac(lab.client_if)
-    ethernet += wrong.get("ether_type", 0x0800).to_bytes(2, "big")
-    return ethernet + ip_header(ip_sum) + struct.pack(">HHHH", *udp, udp_sum) + payload
+    ethernet = lab.mac(lab.server_if) + lab.mac(lab.client_if) + b"\x08\0"
+    ip = ip_header(checksum(ip_header(0)))
+    return ethernet + ip + udp + struct.pack(">H", udp_sum) + payload
 
 
 def send_frames(lab: NetLab, *frames: bytes) -> None:

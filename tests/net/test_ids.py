@@ -8,10 +8,9 @@ import threading
 
 import numpy as np
 import pytest
-from dpdk_tokd import Client, wire
+from dpdk_tokd import Client
 from faulty_wire import Faults, FaultyWire
 from netlab import SERVER_IP
-from raw_client import RawStream
 from samples import TEXTS, documents, random_bytes
 
 SIZES = [1, 5, 100, 1375, 1376, 1377, 2752, 20_000, 100_000, 700_000]
@@ -81,12 +80,6 @@ def test_streamed_ids_come_in_order_and_before_the_end(client, expected):
     assert len(pieces) > 10
 
 
-def test_vocabulary_is_asked_for_by_checksum(lab, appliance, gpt2):
-    with lab.call(lambda: Client(SERVER_IP, vocab=gpt2.checksum)) as client:
-        assert client.tokenize("some text").tolist() == gpt2.encode("some text").tolist()
-        assert client.server_vocab == gpt2.checksum
-
-
 FAULTS = {
     "reordered": Faults(reorder=0.3),
     "doubled": Faults(double=0.3),
@@ -111,50 +104,3 @@ def test_faults_of_the_wire_do_not_change_ids(lab, appliance, expected, name, st
             for size in (0, 10, 1500, *([20_000] if name == "half lost" else [100_000] * 3)):
                 assert client.tokenize(real_text(size)).tolist() == expected(real_text(size))
         assert faulty.dropped + faulty.doubled + faulty.reordered > 10
-
-
-@pytest.mark.parametrize("name", ["contractions", "accents", "emoji", "cut, then text"])
-def test_one_byte_per_packet(lab, appliance, expected, name):
-    text = TEXTS[name]
-    with RawStream(lab) as stream:
-        stream.finish(stream.packets(text, list(range(1, len(text)))))
-        assert stream.id_list() == expected(text)
-
-
-def test_every_cut_of_a_text_in_two_packets(lab, appliance, expected):
-    text = TEXTS["emoji"] + TEXTS["chinese"] + b" don't"
-    for cut in range(len(text) + 1):
-        with RawStream(lab) as stream:
-            stream.finish(stream.packets(text, [cut] if 0 < cut < len(text) else []))
-            assert stream.id_list() == expected(text), cut
-
-
-def test_packets_in_reverse(lab, appliance, expected):
-    text = real_text(40 * 1000)
-    with RawStream(lab) as stream:
-        packets = stream.packets(text, list(range(1000, len(text), 1000)))
-        stream.send(*reversed(packets))
-        stream.finish(packets)
-        assert stream.id_list() == expected(text)
-
-
-def test_sack_names_what_is_missing(lab, appliance):
-    text = real_text(4 * wire.PAYLOAD + 500)
-    with RawStream(lab) as stream:
-        packets = stream.packets(text)
-        stream.send(packets[0], packets[2], packets[3])
-        last = stream.replies()[-1]
-        assert (last.ack, last.sack) == (1, 0b11)
-        stream.send(packets[1], packets[4])
-        done = [rep for rep in stream.replies() if rep.flags & wire.F_DONE]
-        assert done and done[-1].ack == 5 and done[-1].text_end == len(text)
-
-
-def test_streaming_gives_ids_while_the_text_goes_on(lab, appliance, expected):
-    text = b"The first half of a sentence, and then "
-    with RawStream(lab, flags=wire.F_IDS | wire.F_STREAM) as stream:
-        stream.send(stream.data(text, packet=0, flags=wire.F_FIRST | wire.F_IDS | wire.F_STREAM))
-        stream.replies()
-        got = stream.id_list()
-        assert len(got) >= 8
-        assert got == expected(text)[: len(got)]

@@ -7,16 +7,14 @@ import asyncio
 import socket
 from collections.abc import Iterator
 
-import google_crc32c
 import pytest
 from dpdk_tokd import AsyncClient, Client, Reason, wire
 from netlab import SERVER_IP, NetAppliance, NetLab
-from raw_client import RawStream, frame, send_frames
+from raw_client import RawStream
 
 STREAMS = 8
 TEXT_PORT = 9001
 TEXT = b"some text of a few words"
-MANY_IDS = b"\xffa" * 500  # an id a byte
 
 
 @pytest.fixture
@@ -63,63 +61,6 @@ def test_a_client_without_cookies_is_refused_and_stores_nothing(appliance, crowd
     assert [r.reason for r in replies] == [Reason.VALIDATE] * 2
     assert replies[0].sack == replies[1].sack != 0
     assert appliance.counters()["streams_opened"] == STREAMS // 2 + 1
-
-
-def test_ids_above_the_limit_wait_for_the_cookie(lab, appliance, gpt2):
-    with RawStream(lab) as s:
-        packet = s.packets(MANY_IDS)[0]
-        s.send(packet)
-        replies = s.replies()
-        bytes_out = sum(wire.REP.size + 4 * r.n_ids for r in replies)
-        assert bytes_out <= 3 * len(packet)
-        assert replies[-1].reason == Reason.VALIDATE
-        s.send(s.poll(cookie=replies[-1].sack))
-        assert s.replies()[-1].flags & wire.F_DONE
-        assert s.id_list() == gpt2.encode(MANY_IDS).tolist()
-    counters = appliance.counters()
-    assert counters["reply_limited"] > 0
-    assert counters["cookie_right"] == 1
-    assert counters["cookie_wrong"] == 0
-
-
-def test_a_frame_of_another_mac_changes_nothing(lab, appliance):
-    """Who reads the wire knows all of it, and sends from where he is."""
-
-    def forged(mac: bytes, packet: bytes) -> bytes:
-        whole = frame(lab, packet)
-        return whole[:6] + mac + whole[12:]
-
-    mine, his = lab.mac(lab.client_if), bytes.fromhex("020000000099")
-    with RawStream(lab) as s:
-        first = {"packet": 0, "flags": wire.F_FIRST | wire.F_IDS}
-        last = {
-            "packet": 1,
-            "offset": len(TEXT),
-            "flags": wire.F_LAST | wire.F_IDS,
-            "text_crc": google_crc32c.value(TEXT + TEXT),
-        }
-        evil = last | {"text_crc": 0}
-        send_frames(lab, forged(mine, s.data(TEXT, **first)))
-        appliance.wait_counters(lambda c: c["text_bytes"] == len(TEXT))
-        send_frames(
-            lab,
-            forged(his, s.data(TEXT, **evil)),
-            forged(his, s.data(TEXT, length=1, **last)),
-        )
-        appliance.wait_counters(lambda c: c["drop_mac"] == 2)
-        send_frames(lab, forged(mine, s.data(TEXT, **last)))
-        appliance.wait_counters(lambda c: c["streams_done"] == 1)
-    assert appliance.counters()["streams_failed"] == 0
-
-
-def test_the_text_port_answers_no_more_than_three_bytes_each(lab, appliance, gpt2):
-    with lab.call(lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as s:
-        s.settimeout(2)
-        s.connect((SERVER_IP, TEXT_PORT))
-        s.send(TEXT)
-        assert s.recv(4096).split() == [b"%d" % i for i in gpt2.encode(TEXT)]
-        s.send(MANY_IDS)
-        assert s.recv(4096) == b"error: answer above 3 bytes a byte received: use tokd-client\n"
 
 
 def test_the_text_port_is_shut_to_a_crowd(lab, appliance, crowd):

@@ -7,39 +7,9 @@ import signal
 from contextlib import ExitStack
 
 import pytest
-from dpdk_tokd import Client, Reason, RingReader, TokdError, wire
+from dpdk_tokd import Client, Reason, RingReader, wire
 from netlab import SERVER_IP
 from raw_client import RawStream
-
-
-def test_text_that_never_ends_times_out(lab, start):
-    appliance = start("--stream-timeout", "200")
-    with RingReader(appliance.socket, timeout=5) as reader, RawStream(lab) as stream:
-        stream.send(stream.data(b"a beginning", packet=0, flags=wire.F_FIRST | wire.F_IDS))
-        ranges = []
-        for r in reader:
-            ranges.append((r.aborted, r.reason))
-            if r.last:
-                break
-        assert ranges[-1] == (True, Reason.TIMEOUT)
-        assert appliance.counters()["streams_failed"] == 1
-        stream.send(stream.poll())
-        rep = stream.replies()[-1]
-        assert rep.flags & wire.F_FAIL and rep.reason == Reason.TIMEOUT
-
-
-def test_answer_of_a_finished_text_is_forgotten_in_the_end_but_not_that_it_was(lab, start):
-    appliance = start("--done-timeout", "100")
-    with RawStream(lab) as stream:
-        packets = stream.packets(b"short text")
-        stream.finish(packets)
-        appliance.wait_until(lambda: appliance.telemetry("/tokd/workers")["0"]["streams"] == 0)
-        stream.replies()
-        for packet, reason in (stream.poll(), Reason.UNKNOWN), (packets[-1], Reason.EXPIRED):
-            stream.send(packet)
-            rep = stream.reply()
-            assert rep is not None and rep.reason == reason
-    assert appliance.counters()["streams_opened"] == 1
 
 
 def test_full_stream_table_refuses_and_the_client_tries_again(lab, start, gpt2):
@@ -57,16 +27,6 @@ def test_full_stream_table_refuses_and_the_client_tries_again(lab, start, gpt2):
     assert appliance.counters()["drop_table_full"] > 0
 
 
-def test_strict_appliance_refuses_what_is_not_utf8(lab, start, gpt2):
-    start("--strict-utf8")
-    with lab.call(lambda: Client(SERVER_IP)) as client:
-        assert client.tokenize("naïve").tolist() == gpt2.encode("naïve").tolist()
-        for bad in (b"ab\xffcd", b"cut \xe2\x82"):
-            with pytest.raises(TokdError, match="UTF8") as e:
-                client.tokenize(bad)
-            assert e.value.reason is Reason.UTF8
-
-
 def test_restarted_appliance_serves_an_old_client(lab, start, gpt2):
     first = start()
     with lab.call(lambda: Client(SERVER_IP)) as client:
@@ -74,12 +34,6 @@ def test_restarted_appliance_serves_an_old_client(lab, start, gpt2):
         assert first.stop() == 0
         start()
         assert client.tokenize("after").tolist() == gpt2.encode("after").tolist()
-
-
-def test_no_appliance_is_a_timeout(lab):
-    with lab.call(lambda: Client(SERVER_IP, timeout=0.3)) as client:
-        with pytest.raises(TimeoutError, match="0 of 1 packets"):
-            client.tokenize("nobody is there")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -13,9 +13,8 @@ import sys
 import numpy as np
 import pytest
 import ring_layout
-from dpdk_tokd import Client, Reason, RingError, RingReader, wire
+from dpdk_tokd import Client, RingError, RingReader
 from netlab import SERVER_IP
-from raw_client import RawStream
 from samples import documents
 
 # A reader in a process of its own: prints what it saw as JSON once `n` streams are over.
@@ -80,20 +79,6 @@ def test_ring_cannot_be_mapped_for_writing(appliance):
             mmap.mmap(fds[1], 4096, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE)
         with open(f"/proc/self/fd/{fds[1]}", "r+b") as again, pytest.raises(PermissionError):
             mmap.mmap(again.fileno(), 4096)
-
-
-def test_stream_that_fails_ends_with_an_abort_record(lab, appliance):
-    with RingReader(appliance.socket, timeout=5) as reader, RawStream(lab) as stream:
-        stream.send(
-            stream.data(b"text and more of it", packet=0, flags=wire.F_FIRST),
-            stream.data(b"wrong offset", packet=1, offset=99),
-        )
-        ranges = [(r.stream_id, r.epoch, r.aborted, r.last, r.reason) for r in (next(reader),)]
-        for r in reader:
-            ranges.append((r.stream_id, r.epoch, r.aborted, r.last, r.reason))
-            if r.last:
-                break
-        assert ranges[-1] == (stream.stream_id, stream.epoch, True, True, Reason.OFFSET)
 
 
 def test_as_many_readers_as_there_may_be(lab, appliance, gpt2):

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 import time
 
@@ -62,20 +60,6 @@ def test_slow_reader_pushes_back_and_loses_nothing(lab, start, gpt2):
         slow.join()
     assert ids.tolist() == got == gpt2.encode(text).tolist()
     assert appliance.counters()["readers_dropped"] == 0
-
-
-def test_reader_that_dies_does_not_hold_the_ring(lab, start, gpt2):
-    appliance = start("--ring-size", "64k", "--reader-timeout", "60000")
-    script = (
-        f"from dpdk_tokd import RingReader; RingReader({appliance.socket!r}); print(1, flush=1)"
-    )
-    script += "; import time; time.sleep(60)"
-    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as reader:
-        assert reader.stdout is not None and reader.stdout.readline()
-        reader.kill()
-    with lab.call(lambda: Client(SERVER_IP)) as client:
-        assert client.tokenize(documents()).tolist() == gpt2.encode(documents()).tolist()
-    appliance.wait_counters(lambda c: c["readers_detached"] == 1)
 
 
 def test_trickling_reader_is_dropped_and_refused_for_longer_each_time(lab, start, gpt2):

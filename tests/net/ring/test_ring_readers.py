@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import sys
 import threading
 import time
 
@@ -17,17 +16,6 @@ from raw_client import RawStream
 from samples import documents
 
 TAIL = DPDK_TOKD.with_name("tokd-tail")
-
-# Holds the first range it gets until it is killed.
-HOLDING_READER = """
-import sys, time
-from dpdk_tokd import RingReader
-with RingReader(sys.argv[1], timeout=30) as reader:
-    print("attached", flush=True)
-    held = next(reader).hold()
-    print("holds", len(held.tokens), flush=True)
-    time.sleep(60)
-"""
 
 
 def tail(socket_path: str, *options: str) -> subprocess.Popen[str]:
@@ -122,30 +110,6 @@ def test_readers_at_different_speeds_and_taps_at_once(lab, start, gpt2):
     assert lost["slow tap"] > 0
     counters = appliance.counters()
     assert (counters["readers_dropped"], counters["taps_attached"]) == (0, 2)
-
-
-def test_reader_killed_while_it_holds_a_view_frees_the_ring(lab, start, gpt2):
-    appliance = start("--ring-size", "64k", "--reader-timeout", "60000")
-    text = documents()
-    command = [sys.executable, "-c", HOLDING_READER, appliance.socket]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as reader:
-        assert reader.stdout is not None and reader.stdout.readline() == "attached\n"
-        killed = []
-
-        def kill() -> None:
-            assert reader.stdout.readline().startswith("holds")
-            appliance.wait_counters(lambda c: c["drop_ring_full"] > 0)
-            reader.send_signal(signal.SIGKILL)
-            killed.append(True)
-
-        killer = threading.Thread(target=kill)
-        killer.start()
-        with lab.call(lambda: Client(SERVER_IP)) as client:
-            assert client.tokenize(text).tolist() == gpt2.encode(text).tolist()
-        killer.join()
-        assert killed
-    counters = appliance.counters()
-    assert (counters["readers_detached"], counters["readers_dropped"]) == (1, 0)
 
 
 def test_reader_that_starts_anew_sees_what_comes_from_then_on(lab, start, gpt2):

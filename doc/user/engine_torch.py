@@ -68,8 +68,7 @@ class Batch:
         self.take_prompts()
         self.keep(torch.from_numpy(self.engine.look(self.lanes).end == LaneEnd.OPEN))
         for i in torch.nonzero(self.next == self.stop).flatten().tolist():
-            self.engine.end(int(self.lanes[i]), LaneEnd.STOP)
-        self.keep(self.next != self.stop)
+            self.engine.end(int(self.lanes[i]), LaneEnd.STOP)  # again until a look says so
         ready = torch.from_numpy(self.engine.look(self.lanes).ready)
         if not ready.any():
             return False

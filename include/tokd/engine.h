@@ -28,9 +28,9 @@
  * What an engine stores late, after its end: `made` of the device cpu is new for each engine, so it
  * reaches nothing. With the device cuda it may reach a lane that the next engine has by then. Each
  * word has its use, and an engine keeps its own counts, so such a word is never taken for another:
- * the lane ends as CUT, or its next look stores the count again. An `end` that was overwritten
- * before the consumer saw it is stored again by the next look, too. If there is none, it is lost:
- * the lane ends when its client cancels.
+ * the lane ends as CUT, or the next look stores count and end again. So an engine looks at a lane
+ * until the look says that it has ended, also behind tokd_engine_end: until the consumer has taken
+ * the end, the lane is OPEN and paused.
  *
  * All calls for one lane are made by one thread; lanes are independent.
  */
@@ -96,9 +96,10 @@ struct tokd_engine {
 	uint32_t lanes, room;
 };
 
+/* An id may be put if `end` is OPEN and `made` is below `granted`. */
 struct tokd_lane_look {
 	uint32_t made, granted;
-	uint32_t end; /* enum tokd_lane_end */
+	uint32_t end; /* enum tokd_lane_end; not OPEN: the lane may be forgotten */
 };
 
 #ifdef __CUDACC__
@@ -152,8 +153,6 @@ tokd_engine_look(const struct tokd_engine *e, uint64_t lane)
 	grant = tokd_engine_load(&e->shown[i].grant);
 	made = e->own[i].made;
 	end = e->own[i].end;
-	tokd_engine_keep(&e->made[i].made, made, use);
-	tokd_engine_keep(&e->made[i].end, end, use);
 	if (made >> 32 == use)
 		l.made = (uint32_t)made;
 	if (state >> 32 == use)
@@ -161,11 +160,16 @@ tokd_engine_look(const struct tokd_engine *e, uint64_t lane)
 	/* An entry may come before its lane is shown. */
 	else if ((int32_t)(use - (uint32_t)(state >> 32)) > 0)
 		l.end = TOKD_LANE_OPEN;
-	/* Of the engine itself, and not taken yet. */
-	if (l.end == TOKD_LANE_OPEN && end >> 32 == use)
-		l.end = (uint32_t)end;
 	if (grant >> 32 == use)
 		l.granted = (uint32_t)grant;
+	/* Then the words are the next use's. */
+	if (l.end != TOKD_LANE_OPEN)
+		return l;
+	tokd_engine_keep(&e->made[i].made, made, use);
+	tokd_engine_keep(&e->made[i].end, end, use);
+	/* It ended the lane, and the consumer has not taken that yet. */
+	if (end >> 32 == use)
+		l.granted = l.made;
 	return l;
 }
 
@@ -185,14 +189,17 @@ tokd_engine_put(const struct tokd_engine *e, uint64_t lane, uint32_t id)
 	return true;
 }
 
-/* The text is complete. `how`: STOP, LENGTH or CUT. False: the lane has ended already. */
+/*
+ * The text is complete. `how`: STOP, LENGTH or CUT. False: the lane has ended already, also by a
+ * call before. Look at it until it is not OPEN.
+ */
 TOKD_ENGINE_FN bool
 tokd_engine_end(const struct tokd_engine *e, uint64_t lane, uint32_t how)
 {
 	const uint32_t i = TOKD_LANE_INDEX(lane), use = TOKD_LANE_USE(lane);
 	const struct tokd_lane_look l = tokd_engine_look(e, lane);
 
-	if (l.end != TOKD_LANE_OPEN)
+	if (l.end != TOKD_LANE_OPEN || e->own[i].end >> 32 == use)
 		return false;
 	/* An end counts behind as many ids as `made` says. */
 	e->own[i].made = TOKD_LANE(l.made, use);

@@ -12,7 +12,8 @@
  *
  * What is as in the code: each store is a step, and each load of the relay's pass. An engine that
  * is replaced goes on with the step that it is at, however late, until it looks at its lane again;
- * or it is dead before any step. The relay looks when tokg_relay_waits says so, as with graphs.
+ * or it is dead before any step. An engine forgets a lane when a look says that it has ended. The
+ * relay looks when tokg_relay_waits says so, as with graphs.
  *
  * What is simpler: memory is sequentially consistent. What decides whether there is something to do
  * (tokg_relay_waits, an engine's look) loads all its words at once. Uses do not wrap, also not in
@@ -216,12 +217,14 @@ end:	do
 #define KEEP_MADE (made && (MINE.made.use != u || MINE.made.n != n))
 #define KEEP_END (over && (MINE.end.use != u || MINE.end.n != STOP))
 #define GOES (state.use > u || (state.use == u && state.n != OPEN))
+#define FORGET GOES /* what the end of a look says */
 #define MAY (!over && state.use <= u && grant.use == u && grant.n + LIAR > n)
 
 proctype engine(byte me)
 {
 	byte u, n; /* its use, and ids that it made */
 	bool made, over, stops; /* this text */
+	bool keeps;
 	{
 end:		do
 		:: atomic { prompt[me] ? u ->
@@ -232,18 +235,21 @@ end:		do
 			:: stops = true
 			:: stops = false
 			fi }
-		:: atomic { u != 0 && (KEEP_MADE || KEEP_END || GOES || MAY || (stops && !over)) };
+		:: atomic { u != 0 && (KEEP_MADE || KEEP_END || FORGET || MAY || (stops && !over)) ->
+				keeps = !GOES };
 			/* tokd_engine_keep */
 			if
-			:: atomic { KEEP_MADE -> skip }; atomic { MINE.made.use = u; MINE.made.n = n }
-			:: !KEEP_MADE
+			:: atomic { keeps && KEEP_MADE };
+				atomic { MINE.made.use = u; MINE.made.n = n }
+			:: !keeps || !KEEP_MADE
 			fi;
 			if
-			:: atomic { KEEP_END -> skip }; atomic { MINE.end.use = u; MINE.end.n = STOP }
-			:: !KEEP_END
+			:: atomic { keeps && KEEP_END };
+				atomic { MINE.end.use = u; MINE.end.n = STOP }
+			:: !keeps || !KEEP_END
 			fi;
 			if
-			:: atomic { GOES -> u = 0; n = 0; made = false; over = false }
+			:: atomic { FORGET -> u = 0; n = 0; made = false; over = false }
 			:: atomic { !GOES && MAY };
 				atomic {
 					MINE.id[n % ROOM].use = u;

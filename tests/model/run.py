@@ -562,6 +562,13 @@ CHANGES = [
         model=ENGINE,
     ),
     Change(
+        "a look says that a lane has ended before the relay has taken the end",
+        "",
+        "#define FORGET GOES",
+        "#define FORGET (GOES || over)",
+        model=ENGINE,
+    ),
+    Change(
         "a relay that does not look when more is granted",
         "ENGINES=1",
         "granted_shown.use != use || granted_shown.n != ask ||",

@@ -50,7 +50,8 @@ class Looks(NamedTuple):
     granted: npt.NDArray[np.uint32]
     """Ids that may be put in all. A lane with `made` equal to it is paused."""
     end: npt.NDArray[np.uint32]
-    """LaneEnd. Not OPEN: forget the lane, it takes nothing any more."""
+    """LaneEnd. Not OPEN: forget the lane, it takes nothing any more. After `Engine.end` it is OPEN
+    until the consumer has taken that."""
 
     @property
     def ready(self) -> npt.NDArray[np.bool_]:
@@ -113,6 +114,7 @@ class Engine(Closing):
         self._held: list[Embedding] = []  # of prompts in place
         self._parts: dict[Key, list[npt.NDArray[np.uint32]]] = {}
         self._n_parts = 0  # ids in them
+        self._cut: list[int] = []  # lanes in GPU memory that were ended here
 
     @property
     def closed(self) -> bool:
@@ -125,6 +127,8 @@ class Engine(Closing):
         for e in self._held:
             e.release()
         self._held.clear()
+        if self.cuda is not None and self._cut:
+            self._cut = [lane for lane in self._cut if self.cuda.open_one(lane)]
         for _ in range(POLL_MAX):
             given = self._reader.poll()
             if given is None:
@@ -166,6 +170,7 @@ class Engine(Closing):
         if not follows:
             if self.cuda is not None:
                 self.cuda.end_one(lane, LaneEnd.CUT)
+                self._cut.append(lane)
             else:
                 self.end(lane, LaneEnd.CUT)
             return None
@@ -211,7 +216,7 @@ class Engine(Closing):
     def end(self, lane: int, how: LaneEnd = LaneEnd.STOP) -> bool:
         """The text is complete. The id that the model ends texts with is not put.
 
-        how: STOP, LENGTH or CUT. False: it has ended before.
+        how: STOP, LENGTH or CUT. False: it has ended before. `look` at the lane until it has ended.
         """
         return libtok.engine_end(self._open(), int(lane), how)
 

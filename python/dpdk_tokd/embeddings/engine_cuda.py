@@ -17,6 +17,7 @@ from .layout import EngineReply, LaneEnd
 
 LIBRARY = "libtokd-engine-cuda.so.0"
 MADE_BYTES = 16  # struct tokd_lane_made
+LOOK_BYTES = 12  # struct tokd_lane_look
 
 
 class _Memory(ctypes.Structure):
@@ -75,6 +76,7 @@ class CudaLanes:
     def __init__(self, outputs: CudaOutputs, e: EngineReply) -> None:
         self._outputs = outputs
         self._library = _library()
+        self._look = outputs.zeros(LOOK_BYTES)
         made = outputs.address + e.made_off
         of_made = MADE_BYTES * e.lanes
         self._memory: _Memory | None = _Memory(
@@ -102,7 +104,10 @@ class CudaLanes:
         )
 
     def look(self, lanes: Any, looks: Any, stream: int = 0) -> None:
-        """looks[i]: of a lane the ids made and granted, and its LaneEnd. int32 or uint32[n, 3]."""
+        """looks[i]: of a lane the ids made and granted, and its LaneEnd. int32 or uint32[n, 3].
+
+        Look at each lane until it has ended, also after `end`.
+        """
         n = _number_of(lanes)
         self._launch(
             "look",
@@ -132,6 +137,18 @@ class CudaLanes:
             ctypes.c_uint32(how),
             ctypes.c_void_p(self._outputs.stream),
         )
+
+    def open_one(self, lane: int) -> bool:
+        """Look at one lane, by its number: it has not ended. Waits for that alone."""
+        self._launch(
+            "look",
+            ctypes.c_void_p(self._outputs.upload(lane)),
+            ctypes.c_uint32(1),
+            ctypes.c_void_p(self._look),
+            ctypes.c_void_p(self._outputs.stream),
+        )
+        look = self._outputs.read(self._look - self._outputs.address, LOOK_BYTES)
+        return bool(np.frombuffer(look, "<u4")[2] == LaneEnd.OPEN)
 
     def close(self) -> None:
         """Wait for what was launched: its memory goes. That may be in graphs, on any stream."""

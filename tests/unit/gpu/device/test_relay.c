@@ -229,7 +229,6 @@ TEST(it_ends_a_text_behind_what_it_made)
 		for (uint32_t i = 0; i < turn - 1; i++)
 			assert_true(tokd_engine_put(&d.e, lane, turn + i));
 		assert_true(tokd_engine_end(&d.e, lane, how[turn - 1]));
-		assert_int_equal(tokd_engine_look(&d.e, lane).end, how[turn - 1]);
 		assert_false(tokd_engine_put(&d.e, lane, 1));
 		ends(&d, lane, turn, turn - 1, how[turn - 1]);
 		for (uint32_t i = 0; i < turn - 1; i++)
@@ -390,6 +389,56 @@ TEST(late_stores_of_another_use_are_taken_for_no_other_words)
 	tokd_engine_store(&d.e.made[INDEX].made, TOKD_LANE(3, 1));
 	tokd_engine_store(&d.e.made[INDEX].end, TOKD_LANE(TOKD_LANE_STOP, TOKD_LANE_USE(lane)));
 	ends(&d, lane, 3, 0, TOKG_END_CUT);
+	desk_close(&d);
+}
+
+/* As if a late store took the place of each of the engine's, and then no more. */
+TEST(an_end_that_is_overwritten_is_stored_again_until_the_consumer_has_it)
+{
+	struct tokd_lane_made lost[INDEX + 1] = {{0}};
+	struct tokd_engine overwritten;
+	struct tokd_lane_look l;
+	struct desk d;
+	uint64_t lane;
+
+	desk_open(&d, true);
+	lane = post(&d, 1);
+	ask(&d, 1, 9, 0);
+	granted(&d, lane, 9);
+	assert_true(tokd_engine_put(&d.e, lane, 5));
+	next_in_log(&d, 1, 5);
+	overwritten = d.e;
+	overwritten.made = lost;
+	assert_true(tokd_engine_end(&overwritten, lane, TOKD_LANE_STOP));
+	l = tokd_engine_look(&overwritten, lane);
+	assert_int_equal(l.end, TOKD_LANE_OPEN); /* not to be forgotten */
+	assert_int_equal(l.made, 1);
+	assert_int_equal(l.granted, 1);
+	assert_false(tokd_engine_put(&overwritten, lane, 6));
+	assert_false(tokd_engine_end(&overwritten, lane, TOKD_LANE_CUT));
+	(void)tokd_engine_look(&d.e, lane); /* this one is not overwritten */
+	ends(&d, lane, 1, 1, TOKG_END_STOP);
+	desk_close(&d);
+}
+
+TEST(at_a_lane_that_has_ended_a_look_stores_nothing)
+{
+	const uint64_t next = TOKD_LANE(2, 2);
+	struct desk d;
+	uint64_t lane;
+
+	desk_open(&d, true);
+	lane = post(&d, 1);
+	ask(&d, 1, 9, 0);
+	granted(&d, lane, 9);
+	assert_true(tokd_engine_put(&d.e, lane, 5));
+	assert_true(tokd_engine_end(&d.e, lane, TOKD_LANE_STOP));
+	ends(&d, lane, 1, 1, TOKG_END_STOP);
+	/* of the lane's next use, which another engine has */
+	d.e.made[INDEX] = (struct tokd_lane_made){next, next};
+	assert_int_equal(tokd_engine_look(&d.e, lane).end, TOKD_LANE_STOP);
+	assert_true(d.e.made[INDEX].made == next);
+	assert_true(d.e.made[INDEX].end == next);
 	desk_close(&d);
 }
 

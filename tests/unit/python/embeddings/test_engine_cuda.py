@@ -41,7 +41,7 @@ class Outputs:
         return ctypes.string_at(self.address + offset, size)
 
     def zeros(self, size: int) -> int:
-        self.allocated.append(np.zeros(size // 8, np.uint64))
+        self.allocated.append(np.zeros(-(-size // 8), np.uint64))
         return self.allocated[-1].ctypes.data
 
     def wait(self, streams: Iterable[int]) -> None:
@@ -143,6 +143,30 @@ def test_a_prompt_whose_begin_is_missing_is_cut(on_gpu: tuple[Agent, Engine]) ->
             assert engine.poll() == []
             assert time.monotonic() < deadline
         assert heard == [["ended", str(serial), str(int(LaneEnd.CUT))]]
+
+
+def test_a_prompt_that_was_cut_is_looked_at_until_the_consumer_has_it(
+    on_gpu: tuple[Agent, Engine],
+) -> None:
+    agent, engine = on_gpu
+    cuda = engine.cuda
+    assert cuda is not None and cuda._memory is not None
+    with Generator(agent) as generator:
+        take = engine._take
+        engine._take = lambda e: take(e._replace(first=5))  # type: ignore[method-assign]
+        # As if late stores overwrote all that `end` stores.
+        made, lost = cuda._memory.made, np.zeros(16 * engine.lanes_max, np.uint8)
+        cuda._memory.made = lost.ctypes.data
+        serial = generator.prompt([4, 5, 6], limit=9, grant=9)
+        deadline = time.monotonic() + 30
+        while not lost.any():
+            assert engine.poll() == []
+            assert time.monotonic() < deadline
+        cuda._memory.made = made
+        while engine._cut:
+            assert engine.poll() == []
+            assert time.monotonic() < deadline
+        assert generator.hear() == ["ended", str(serial), str(int(LaneEnd.CUT))]
 
 
 def test_arrays_that_do_not_fit_are_refused(on_gpu: tuple[Agent, Engine]) -> None:

@@ -290,15 +290,20 @@ claims_of(const struct tokg_cuda *c, uint64_t offset, uint64_t bytes)
 	return (uint8_t *)c->consumer.claim + (offset - g->claim_off);
 }
 
-/* The same of done words of a region in GPU memory that are in host memory, too. */
+/*
+ * The same of words of a back area in GPU memory that are in host memory, too: done and ended. The
+ * log is not.
+ */
 const uint8_t *
 dones_of(const struct tokg_cuda *c, uint64_t offset, uint64_t bytes)
 {
 	const struct tokg_geometry *const g = &c->d.geometry;
 	const uint64_t in_back = (offset - g->back_off) % g->back_stride;
 
+	const uint64_t end = tokg_log_at(g, 0, 0) - g->back_off;
+
 	if (c->host_back == NULL || offset < g->back_off || offset - g->back_off >= back_bytes(c) ||
-		in_back < sizeof(struct tokg_back) || bytes > g->back_stride - in_back)
+		in_back < sizeof(struct tokg_back) || in_back >= end || bytes > end - in_back)
 		return NULL;
 	return c->host_back + (offset - g->back_off);
 }

@@ -95,6 +95,6 @@ tokg_engine(const tokg_consumer *c, tokg_block *b)
 		for (uint32_t p = b->tid; p < c->g.producers; p += b->n)
 			made = tokg_lanes_pass(c, p) || made;
 		tokg_idle(b, made);
-		leaves = pass % 64 == 0 && tokg_worker_leaves(c, &since);
+		leaves = pass % 64 == 0 && tokg_worker_leaves(c, &since, pass);
 	}
 }

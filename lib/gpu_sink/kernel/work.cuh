@@ -32,6 +32,11 @@
 #define TOKG_JOBS_MAX 256	   /* of one record: fewer than TOKG_QUEUE */
 #define TOKG_LIMIT_NS 10000000000u /* of every wait for another block */
 #define TOKG_BUSY_NS 1000000u
+#ifdef __CUDA_ARCH__
+#define TOKG_STOP_EVERY 4096 /* polls; some milliseconds */
+#else
+#define TOKG_STOP_EVERY 64
+#endif
 #define TOKG_BEGUN(incarnation, turn) ((uint64_t)(incarnation) << 16 | (turn))
 #define TOKG_BEGUN_TURN(begun) ((uint32_t)(begun)&0xffffu)
 
@@ -568,10 +573,12 @@ tokg_ready_get(const tokg_consumer *c, uint64_t index, uint32_t *slot)
 /*
  * Waiting for work has no limit while the owner runs. It ends with either kind of stop. The scanner
  * ends when the owner's word does not change within the limit, and stops the workers; after twice
- * the limit they end by themselves, as the scanner hangs. `since`: 0 at the start of a wait.
+ * the limit they end by themselves, as the scanner hangs. `since`: 0 at the start of a wait. `polls`
+ * of it: the stop word is looked at seldom. It may be on the other side of a GPU's bus, and hundreds
+ * of blocks wait.
  */
 TOKG_DEV bool
-tokg_worker_leaves(const tokg_consumer *c, uint64_t *since)
+tokg_worker_leaves(const tokg_consumer *c, uint64_t *since, uint32_t polls)
 {
 	const uint64_t now = tokg_now();
 	uint64_t alive = tokg_own_ld(&c->work->alive);
@@ -580,7 +587,8 @@ tokg_worker_leaves(const tokg_consumer *c, uint64_t *since)
 		*since = now;
 	if (alive < *since)
 		alive = *since;
-	return tokg_own_ld(&c->work->quit) != 0 || tokg_stop_now(c) ||
+	return tokg_own_ld(&c->work->quit) != 0 ||
+	       (polls % TOKG_STOP_EVERY == 0 && tokg_stop_now(c)) ||
 	       (now > alive && now - alive > 2 * c->owner_limit_ns);
 }
 
@@ -591,7 +599,7 @@ tokg_worker_wait(const tokg_consumer *c, tokg_block *b, uint64_t index)
 	uint64_t since = 0;
 
 	for (uint32_t spin = 1; tokg_own_ld(seq) != index + 1; spin++) {
-		if (spin % 64 == 0 && tokg_worker_leaves(c, &since))
+		if (spin % 64 == 0 && tokg_worker_leaves(c, &since, spin))
 			return false;
 		tokg_idle(b, false);
 	}

@@ -37,8 +37,9 @@ DEVICE = (
     *VIEW,
 )
 MEASURE = (
-    *("measure.c", "measure_texts.c", "texts_made.c", "post.c"),
+    *("measure.c", "measure_texts.c", "measure_generate.c", "texts_made.c", "post.c"),
     *("produce_cuda.cu", "produce_cpu.cpp"),
+    *("host_engine_cuda.cu", "host_engine_cpu.c", "engine_cuda.cu"),
 )
 TESTS = ("bench.c", "post.c", "test.c", "test_main.c")
 TRANSPORT = (
@@ -81,10 +82,6 @@ class Tools(NamedTuple):
     nvcc: Path
     gcc: str
     gxx: str
-
-    @property
-    def cuda(self) -> Path:
-        return self.nvcc.resolve().parent.parent
 
 
 def find_nvcc() -> Optional[Path]:
@@ -130,12 +127,18 @@ def ran(command: List[str], limit_s: float = 300) -> str:
     return output
 
 
+def find_smi() -> Optional[str]:
+    """On the PATH, or beside the driver's libraries in a container."""
+    return shutil.which("nvidia-smi") or shutil.which("nvidia-smi", path="/usr/local/nvidia/bin")
+
+
 def compute_capabilities() -> List[str]:
     """Compute capabilities of the machine's GPUs, as "90"; empty if nvidia-smi lists none."""
-    if shutil.which("nvidia-smi") is None:
+    smi = find_smi()
+    if smi is None:
         return []
     try:
-        said = ran(["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"], 30)
+        said = ran([smi, "--query-gpu=compute_cap", "--format=csv,noheader"], 30)
     except BuildError:
         return []
     words = {line.strip().replace(".", "") for line in said.splitlines()}
@@ -299,12 +302,9 @@ class _Units:
     def link(self, job: Tuple[str, Tuple[str, ...]]) -> None:
         name, sources = job
         objects = [str(self.object(self.key(name, each))) for each in sources]
-        folders = [self.tools.cuda / "lib64", self.tools.cuda / "lib"]
-        folders += sorted(self.tools.cuda.glob("targets/*/lib"))
-        libraries = [f"-L{folder}" for folder in folders if folder.is_dir()]
-        libraries += ["-lcudart_static", "-ldl", "-lrt", "-lm", "-pthread"]
         half = self.build.folder / f".{name}.half"
-        ran([self.tools.gxx, "-o", str(half), *objects, *libraries])
+        # By nvcc: it knows where its libraries are, also where what is found is a script.
+        ran([*self.compilers[".cu"], "-o", str(half), *objects, "-Xcompiler", "-pthread"])
         half.replace(self.build.program(name))
 
 

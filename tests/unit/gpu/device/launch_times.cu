@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <unistd.h>
 #include <vector>
 
 #include "block/words.cuh"
@@ -23,6 +24,7 @@
 #define CHILDREN 100 /* of one execution; at most 120 */
 #define EXECUTIONS 100
 #define HOST_LAUNCHES 2000
+#define LIMIT_NS 1000000000ull /* of a wait for a child */
 
 struct times {
 	cudaGraphExec_t child[CHILDREN];
@@ -45,7 +47,7 @@ parent_kernel(struct times *t)
 	if (e > 0)
 		t->tail[e - 1] = began - t->tail_at;
 	for (uint32_t i = 0; e < EXECUTIONS && i < CHILDREN && t->failed == 0; i++) {
-		uint64_t from, called, begun;
+		uint64_t from, called, begun = 0;
 
 		tokg_own_st(&t->begun[i], 0);
 		tokg_own_fence();
@@ -53,7 +55,8 @@ parent_kernel(struct times *t)
 		t->failed = cudaGraphLaunch(t->child[i], cudaStreamGraphFireAndForget);
 		called = tokg_now();
 		while (t->failed == 0 && (begun = tokg_own_ld_acquire(&t->begun[i])) == 0)
-			continue;
+			if (tokg_now() - from > LIMIT_NS)
+				t->failed = cudaErrorLaunchTimeout;
 		t->fire[e * CHILDREN + i] = begun - from;
 		t->call[e * CHILDREN + i] = called - from;
 	}
@@ -136,6 +139,8 @@ host_launches(cudaGraphExec_t graph)
 int
 main(int argc, char **argv)
 {
+	const char *const limit = getenv("TOKD_GPU_LIMIT_S");
+	static struct times said;
 	std::vector<uint64_t> by_host;
 	struct times *t;
 
@@ -144,21 +149,23 @@ main(int argc, char **argv)
 		fprintf(stderr, "usage: gpu_launch_times MODE cuda:N out=FILE\n");
 		return 2;
 	}
+	alarm(limit != NULL ? (unsigned)atoi(limit) : 60); /* no kernel stays on the GPU */
 	good(cudaSetDevice(atoi(argv[2] + 5)), "choosing the GPU");
 	good(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a stream");
-	good(cudaMallocManaged((void **)&t, sizeof(*t)), "memory");
-	memset(t, 0, sizeof(*t));
+	good(cudaMalloc((void **)&t, sizeof(*t)), "memory");
 	for (uint32_t i = 0; i < CHILDREN; i++)
-		t->child[i] = graph_of((const void *)child_kernel, &t->begun[i]);
-	by_host = host_launches(t->child[0]);
+		said.child[i] = graph_of((const void *)child_kernel, &t->begun[i]);
+	good(cudaMemcpyAsync(t, &said, sizeof(said), cudaMemcpyDefault, stream), "copying");
+	by_host = host_launches(said.child[0]);
 	good(cudaGraphLaunch(graph_of((const void *)parent_kernel, t), stream), "the parent");
+	good(cudaMemcpyAsync(&said, t, sizeof(said), cudaMemcpyDefault, stream), "copying");
 	good(cudaStreamSynchronize(stream), "the parent");
-	good((cudaError_t)t->failed, "a launch by the GPU");
+	good((cudaError_t)said.failed, "a launch by the GPU");
 	printf("{\"ring\": \"-\", \"executions\": %llu, \"series\": [",
-		(unsigned long long)t->executions);
-	series("fire and forget to begun", "globaltimer", t->fire, EXECUTIONS * CHILDREN);
-	series("fire and forget, the call", "globaltimer", t->call, EXECUTIONS * CHILDREN);
-	series("tail to begun", "globaltimer", t->tail, EXECUTIONS);
+		(unsigned long long)said.executions);
+	series("fire and forget to begun", "globaltimer", said.fire, EXECUTIONS * CHILDREN);
+	series("fire and forget, the call", "globaltimer", said.call, EXECUTIONS * CHILDREN);
+	series("tail to begun", "globaltimer", said.tail, EXECUTIONS);
 	series("host to ended", "CLOCK_MONOTONIC", by_host.data(), by_host.size());
 	printf("]}\n");
 	return fclose(out) == 0 ? 0 : 1;

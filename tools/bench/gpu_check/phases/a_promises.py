@@ -9,6 +9,7 @@ import shutil
 import socket
 from pathlib import Path
 
+from ..build import find_smi
 from ..parts import part
 from ..run import NotRun, Run
 
@@ -20,7 +21,7 @@ SMI_MORE = (
 
 def smi(run: Run) -> None:
     status, output, errors = run.call(
-        ["nvidia-smi", f"--query-gpu={SMI},{SMI_MORE}", "--format=csv,noheader"], 30
+        [find_smi() or "nvidia-smi", f"--query-gpu={SMI},{SMI_MORE}", "--format=csv,noheader"], 30
     )
     if status != 0:
         run.skipped(f"nvidia-smi ended with {status}: {errors.strip()}")

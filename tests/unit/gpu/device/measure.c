@@ -13,6 +13,10 @@
  * rows are compared with those of libtok's ids. Says how many graphs were launched, and how often
  * this host has called the device meanwhile.
  *
+ * generate: `n` answers of `made` ids to prompts of `tokens` ids, posted by this host into the mapped
+ * ring, `producers` x `lanes` at a time (measure_generate.h). external=1: a thread of this host
+ * drives the engine that makes the ids.
+ *
  * drain: `slots` slots are posted, then a consumer embeds them and ends: for a profiler, which lets
  * nothing else run beside a kernel. The ring is in host memory.
  *
@@ -34,6 +38,7 @@
 #include <unistd.h>
 
 #include "element.h"
+#include "measure_generate.h"
 #include "measure_texts.h"
 #include "post.h"
 #include "produce.h"
@@ -41,6 +46,7 @@
 
 #define SCAN_NS 1000000000ull /* of looking; the last TOKG_SCAN_TIMES are kept */
 #define LOOK_NS 50000000l     /* between looks at the producers */
+#define ENGINE_BLOCKS 8	      /* places left for the relay's block, and kernels of an engine */
 #define WARM_NS                                                                                    \
 	300000000l /* of a GPU's consumer before the first post: its clock rises from idle */
 
@@ -49,6 +55,7 @@ struct asked {
 	uint64_t seed, n, kept, limit_s;
 	uint32_t kind, dtype, dim, n_ids, producers, slots, slot_bytes, workers, rows, heads;
 	uint32_t tokens, batch, in_flight, check_every, bytes, greedy, graphs;
+	uint32_t lanes, made, external;
 	const char *vocab, *text; /* NULL: no texts */
 };
 
@@ -119,6 +126,9 @@ argument(struct asked *a, const char *text)
 		{"bytes", NULL, &a->bytes},
 		{"greedy", NULL, &a->greedy},
 		{"graphs", NULL, &a->graphs},
+		{"lanes", NULL, &a->lanes},
+		{"made", NULL, &a->made},
+		{"external", NULL, &a->external},
 	};
 	const char *const is = strchr(text, '=');
 	char *end;
@@ -194,6 +204,8 @@ open_device(struct measure *m, const char *name, bool time_scans)
 	g->dim = t->dim = a->dim;
 	g->n_ids = t->n_ids = a->n_ids;
 	g->out_bytes = outputs(m, row_bytes);
+	if (a->lanes > 0)
+		measure_generate_plan(g, a->lanes);
 	t->word = table((uint64_t)a->n_ids * a->dim, a->dtype, &seed);
 	if (a->kind != TOKG_KIND_WORD) {
 		g->n_positions = t->n_positions = a->slot_bytes / 4;
@@ -213,6 +225,8 @@ open_device(struct measure *m, const char *name, bool time_scans)
 	m->c.rows_of_job = a->rows;
 	m->c.heads = a->heads != 0;
 	m->c.graphs = a->graphs != 0;
+	m->c.external_engine = a->external != 0;
+	m->c.stop_id = UINT32_MAX;
 	m->c.time_scans = time_scans;
 	m->d = post_device(name, &m->c, &err);
 	if (m->d == NULL)
@@ -268,13 +282,16 @@ begin(const struct measure *m, const char *mode)
 		g->producers * g->slots, g->producers, m->a.seed);
 }
 
-/* A vocabulary's kernel has one block on a multiprocessor, and so leaves room. */
+/* For kernels of this process beside the consumer's. A vocabulary's has one block on a
+ * multiprocessor, and so leaves room. */
 static void
 leave_room(struct measure *m, const char *name)
 {
+	const uint32_t others = m->a.external ? ENGINE_BLOCKS : m->a.producers;
+
 	if (m->a.workers == TOKG_WORKERS_DEFAULT && m->a.vocab == NULL &&
 		strncmp(name, "cuda:", 5) == 0)
-		m->a.workers = produce_cuda_workers(atoi(name + 5), m->a.producers);
+		m->a.workers = produce_cuda_workers(atoi(name + 5), others);
 }
 
 static void
@@ -547,6 +564,41 @@ measure_produce(struct measure *m)
 	p->ops->close(p);
 }
 
+static void
+measure_generate(struct measure *m)
+{
+	struct measure_generate g = {.d = m->d,
+		.seed = m->a.seed,
+		.n = m->a.n,
+		.limit_ns = m->a.limit_s * 1000000000ull,
+		.tokens = m->a.tokens,
+		.made = m->a.made};
+	struct tokg_error err = {{0}};
+	struct measure_generate_said said;
+
+	if (m->d->region == NULL || m->a.lanes == 0)
+		post_fail("generate: needs TOKD_GPU_RING=host, and lanes=N");
+	if (m->a.external != 0) {
+		g.own = (is_cpu(m) ? host_engine_cpu : host_engine_cuda)(m->d, &err);
+		if (g.own == NULL)
+			post_fail("%s", err.text);
+	}
+	start(m);
+	said = measure_generate_run(&g);
+	stop(m);
+	begin(m, "generate");
+	printf("\"answers\": %" PRIu64 ", \"ids\": %" PRIu64 ", \"ns\": %" PRIu64
+	       ", \"series\": [",
+		said.n, said.n * m->a.made, said.ns);
+	series(m, "posted to first id read", "CLOCK_MONOTONIC", 1, said.first, said.n);
+	series(m, "posted to answered", "CLOCK_MONOTONIC", 1, said.all, said.n);
+	printf("]}\n");
+	if (g.own != NULL)
+		g.own->ops->close(g.own);
+	free(said.first);
+	free(said.all);
+}
+
 /* Tells the consumer to end when all is done, again and again: its start says the opposite. */
 static void *
 tell_to_drain(void *argument)
@@ -624,7 +676,8 @@ main(int argc, char **argv)
 		const char *name;
 		void (*run)(struct measure *m);
 	} modes[] = {{"scan", measure_scan}, {"requests", measure_requests},
-		{"produce", measure_produce}, {"drain", measure_drain}, {"leave", measure_leave}};
+		{"produce", measure_produce}, {"generate", measure_generate},
+		{"drain", measure_drain}, {"leave", measure_leave}};
 	static struct measure m = {.a = {.seed = 1,
 					   .n = 2000,
 					   .kept = 1u << 20,
@@ -639,7 +692,8 @@ main(int argc, char **argv)
 					   .workers = TOKG_WORKERS_DEFAULT,
 					   .tokens = 2048,
 					   .in_flight = 1,
-					   .bytes = 8192}};
+					   .bytes = 8192,
+					   .made = 8}};
 
 	for (int i = 3; i < argc; i++) {
 		if (strncmp(argv[i], "out=", 4) == 0) {
@@ -657,7 +711,7 @@ main(int argc, char **argv)
 	for (size_t i = 0; argc >= 3 && i < sizeof(modes) / sizeof(modes[0]); i++) {
 		if (strcmp(argv[1], modes[i].name) != 0)
 			continue;
-		if (modes[i].run == measure_produce)
+		if (modes[i].run == measure_produce || m.a.external != 0)
 			leave_room(&m, argv[2]);
 		open_device(&m, argv[2], modes[i].run == measure_scan);
 		modes[i].run(&m);
@@ -667,5 +721,5 @@ main(int argc, char **argv)
 		return 0;
 	}
 	post_fail(
-		"usage: gpu_measure scan|requests|produce|drain|leave DEVICE [NAME=NUMBER]... [out=FILE]");
+		"usage: gpu_measure scan|requests|produce|generate|drain|leave DEVICE [NAME=NUMBER]... [out=FILE]");
 }

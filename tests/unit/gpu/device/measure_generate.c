@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "measure_generate.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "engine_area.h"
+#include "engine_rule.h"
+#include "post.h"
+
+#define LOG_OF_LANE 16 /* words; an answer has fewer */
+#define TURNS 4095     /* of a lane, from 1 on */
+#define QUIET_NS 10000000000ull
+
+/* A lane of a producer, with a text or none. */
+struct stream {
+	uint64_t posted; /* when; 0: no text */
+	uint64_t first;	 /* ns until the first id was read; 0: it was not */
+	uint64_t texts;	 /* that it has had */
+	uint32_t turn, got, last, before;
+};
+
+struct state {
+	const struct measure_generate *m;
+	struct measure_generate_said said;
+	struct stream *stream; /* [producers * lanes] */
+	uint64_t *at;	       /* [producers]: position in the log */
+	uint64_t posted, moved;
+	uint32_t ids[TOKG_SLOT_BYTES / 4];
+};
+
+/* A text that the engine of this host has open. */
+struct open_text {
+	uint32_t last, before;
+};
+
+struct engine_thread {
+	const struct measure_generate *m;
+	bool over;
+	uint32_t n; /* open texts */
+	uint64_t *lane;
+	uint32_t *next, *ids;
+	uint8_t *taken;
+	struct open_text *text;
+	struct tokd_lane_look *look;
+};
+
+void
+measure_generate_plan(struct tokg_geometry *g, uint32_t lanes)
+{
+	g->lanes = lanes;
+	g->log = LOG_OF_LANE;
+	while (g->log < LOG_OF_LANE * lanes)
+		g->log *= 2;
+}
+
+static uint64_t
+word(const struct state *s, uint64_t offset)
+{
+	uint64_t v;
+
+	if (s->m->d->ops->read(s->m->d, offset, &v, sizeof(v)) < 0)
+		post_fail("the region cannot be read");
+	return v;
+}
+
+static uint32_t
+next_id(const struct measure_generate *m, uint32_t last, uint32_t before)
+{
+	return tokg_engine_next(last, before, m->tokens, m->d->geometry.n_ids);
+}
+
+/* The k-th id of a stream's text. */
+static uint32_t
+prompt_id(const struct measure_generate *m, uint32_t stream, uint64_t text, uint32_t k)
+{
+	const uint64_t x = (m->seed ^ ((uint64_t)stream << 48 | text << 16 | k)) *
+			   0x9e3779b97f4a7c15ull;
+
+	return (uint32_t)((x >> 32) * m->d->geometry.n_ids >> 32);
+}
+
+static void
+post(struct state *s, uint32_t i)
+{
+	const struct tokg_geometry *const g = &s->m->d->geometry;
+	const uint32_t producer = i / g->lanes, lane = i % g->lanes;
+	struct stream *const t = &s->stream[i];
+	struct tokg_hdr h = {.kind = (uint16_t)g->kind,
+		.epoch = POST_EPOCH,
+		.tokens = s->m->tokens,
+		.bytes = 4 * s->m->tokens,
+		.out_off = lane * tokg_out_bytes(s->m->tokens, g->row_bytes)};
+
+	for (uint32_t k = 0; k < s->m->tokens; k++)
+		s->ids[k] = prompt_id(s->m, i, t->texts, k);
+	t->turn = t->turn % TURNS + 1;
+	t->got = t->before = 0;
+	t->last = s->ids[s->m->tokens - 1];
+	t->first = 0;
+	t->texts++;
+	h.flags = TOKG_FIRST | TOKG_LAST | TOKG_GENERATE_FLAGS(lane, t->turn);
+	t->posted = s->moved = post_now();
+	post_slot(s->m->d, producer, lane, &h, t->texts, s->ids);
+	if (s->m->d->ops->write_u64(s->m->d, tokg_ask_at(g, producer, lane),
+		    TOKG_LANE_WORD(s->m->made, t->turn, TOKG_ASK_FINAL)) < 0)
+		post_fail("the region cannot be written");
+	s->posted++;
+}
+
+/* All words of a producer's log that have come. */
+static void
+read_log(struct state *s, uint32_t producer)
+{
+	const struct tokg_geometry *const g = &s->m->d->geometry;
+
+	for (;; s->at[producer]++) {
+		const uint64_t w = word(s, tokg_log_at(g, producer, s->at[producer]));
+		struct stream *t;
+		uint32_t want;
+
+		if (TOKG_TOKEN_LAP(w) != tokg_lap_of(g, s->at[producer]))
+			return;
+		if (TOKG_TOKEN_LANE(w) >= g->lanes)
+			post_fail("a word of the log names lane %u", (unsigned)TOKG_TOKEN_LANE(w));
+		t = &s->stream[producer * g->lanes + TOKG_TOKEN_LANE(w)];
+		want = next_id(s->m, t->last, t->before);
+		if (TOKG_TOKEN_TURN(w) != t->turn || TOKG_TOKEN_ID(w) != want)
+			post_fail("id %u of a text is %u in turn %u, must be %u in turn %u", t->got,
+				(unsigned)TOKG_TOKEN_ID(w), (unsigned)TOKG_TOKEN_TURN(w), want,
+				t->turn);
+		s->moved = post_now();
+		if (t->got++ == 0)
+			t->first = s->moved - t->posted;
+		t->before = t->last;
+		t->last = want;
+	}
+}
+
+/* True: the stream's text has ended, all its ids were read, and its slot is done. */
+static bool
+read_end(struct state *s, uint32_t i)
+{
+	const struct tokg_geometry *const g = &s->m->d->geometry;
+	const uint32_t producer = i / g->lanes, lane = i % g->lanes;
+	struct stream *const t = &s->stream[i];
+	const uint64_t w = word(s, tokg_ended_at(g, producer, lane));
+
+	if (TOKG_LANE_TURN(w) != t->turn || TOKG_LANE_N(w) != t->got)
+		return false;
+	if (TOKG_LANE_BITS(w) != TOKG_END_LENGTH || t->got != s->m->made)
+		post_fail("a text ended by %u, after %u ids", (unsigned)TOKG_LANE_BITS(w), t->got);
+	if (word(s, tokg_done_at(g, producer, lane)) != TOKG_DONE(t->texts, TOKG_OK))
+		return false;
+	s->moved = post_now();
+	s->said.first[s->said.n] = t->first;
+	s->said.all[s->said.n++] = s->moved - t->posted;
+	t->posted = 0;
+	return true;
+}
+
+/* An entry's prompt, if it is one. */
+static void
+take_prompt(struct engine_thread *t, const struct tokg_out_entry *e)
+{
+	const struct tokg_geometry *const g = &t->m->d->geometry;
+	const struct tokg_engine_area a = tokg_engine_area_plan(g);
+	const uint64_t at = tokg_engine_ids_at(
+		&a, e->producer * g->out_bytes + (e->out_off & (g->out_bytes - 1)));
+	uint32_t i = 0;
+
+	if (e->status != TOKG_OK || !(e->flags & TOKG_GENERATE))
+		return;
+	if (!t->m->own->ops->prompt(t->m->own, at, e->tokens, t->ids))
+		post_fail("a prompt cannot be read");
+	/* What the lane had before is over, whether it was noticed or not. */
+	while (i < t->n && TOKD_LANE_INDEX(t->lane[i]) != e->lane)
+		i++;
+	t->lane[i] = TOKD_LANE(e->lane, e->use);
+	t->text[i] = (struct open_text){.last = t->ids[e->tokens - 1]};
+	t->n += i == t->n;
+}
+
+/* Puts the next id of each open text; forgets those that have ended. */
+static void
+engine_pass(struct engine_thread *t)
+{
+	struct host_engine *const own = t->m->own;
+	uint32_t kept = 0, all = 0;
+
+	for (uint32_t i = 0; i < t->n; i++)
+		t->next[i] = next_id(t->m, t->text[i].last, t->text[i].before);
+	if (!own->ops->put(own, t->lane, t->next, t->n, t->taken))
+		post_fail("ids cannot be put");
+	for (uint32_t i = 0; i < t->n; i++) {
+		if (!t->taken[i])
+			continue;
+		t->text[i] = (struct open_text){.last = t->next[i], .before = t->text[i].last};
+		all++;
+	}
+	if (all == t->n)
+		return;
+	if (!own->ops->look(own, t->lane, t->n, t->look))
+		post_fail("lanes cannot be looked at");
+	for (uint32_t i = 0; i < t->n; i++) {
+		if (t->look[i].end != TOKD_LANE_OPEN)
+			continue;
+		t->lane[kept] = t->lane[i];
+		t->text[kept++] = t->text[i];
+	}
+	t->n = kept;
+}
+
+static void *
+engine_main(void *argument)
+{
+	struct engine_thread *const t = argument;
+	uint64_t next = 0;
+
+	while (!__atomic_load_n(&t->over, __ATOMIC_ACQUIRE)) {
+		const struct tokg_out_entry *e = tokg_outbox_entry(t->m->d->outbox, next);
+
+		for (; __atomic_load_n(&e->seq, __ATOMIC_ACQUIRE) == next + 1;
+			e = tokg_outbox_entry(t->m->d->outbox, next)) {
+			take_prompt(t, e);
+			next++;
+		}
+		if (t->n > 0)
+			engine_pass(t);
+	}
+	return NULL;
+}
+
+static void
+engine_memory(struct engine_thread *t, const struct measure_generate *m)
+{
+	const uint64_t n = (uint64_t)m->d->geometry.producers * m->d->geometry.lanes;
+
+	t->m = m;
+	t->lane = calloc(n, sizeof(*t->lane));
+	t->next = calloc(n, sizeof(*t->next));
+	t->taken = calloc(n, sizeof(*t->taken));
+	t->text = calloc(n, sizeof(*t->text));
+	t->look = calloc(n, sizeof(*t->look));
+	t->ids = calloc(m->tokens, sizeof(*t->ids));
+	if (!t->lane || !t->next || !t->taken || !t->text || !t->look || !t->ids)
+		post_fail("no memory for an engine");
+}
+
+static void
+engine_free(struct engine_thread *t)
+{
+	free(t->lane);
+	free(t->next);
+	free(t->taken);
+	free(t->text);
+	free(t->look);
+	free(t->ids);
+}
+
+/* All streams, until n answers have come or the time is over. */
+static void
+streams_run(struct state *s)
+{
+	const struct tokg_geometry *const g = &s->m->d->geometry;
+	const uint32_t streams = g->producers * g->lanes;
+	const uint64_t began = post_now();
+
+	for (uint32_t i = 0; i < streams && s->posted < s->m->n; i++)
+		post(s, i);
+	while (s->said.n < s->posted) {
+		for (uint32_t p = 0; p < g->producers; p++)
+			read_log(s, p);
+		for (uint32_t i = 0; i < streams; i++) {
+			if (s->stream[i].posted == 0 || !read_end(s, i))
+				continue;
+			if (s->posted < s->m->n && post_now() - began < s->m->limit_ns)
+				post(s, i);
+		}
+		if (post_now() - s->moved > QUIET_NS)
+			post_fail("no id came for 10 s, of %u streams after %llu answers", streams,
+				(unsigned long long)s->said.n);
+	}
+	s->said.ns = s->moved - began;
+}
+
+struct measure_generate_said
+measure_generate_run(const struct measure_generate *m)
+{
+	const struct tokg_geometry *const g = &m->d->geometry;
+	struct state s = {.m = m};
+	struct engine_thread t = {0};
+	pthread_t thread;
+
+	if (m->tokens == 0 || m->tokens > g->slot_bytes / 4 || m->tokens > TOKG_SLOT_BYTES / 4 ||
+		m->made == 0 || m->made >= LOG_OF_LANE || g->lanes > g->slots)
+		post_fail("generate: a prompt of 1 id or more that fits into a slot, 1 to %d ids, "
+			  "and as many slots as lanes",
+			LOG_OF_LANE - 1);
+	s.stream = calloc((uint64_t)g->producers * g->lanes, sizeof(*s.stream));
+	s.at = calloc(g->producers, sizeof(*s.at));
+	s.said.first = calloc(m->n, sizeof(*s.said.first));
+	s.said.all = calloc(m->n, sizeof(*s.said.all));
+	if (!s.stream || !s.at || !s.said.first || !s.said.all)
+		post_fail("no memory for %u streams", g->producers * g->lanes);
+	if (m->own != NULL) {
+		engine_memory(&t, m);
+		if (m->d->ops->write_u64(m->d, offsetof(struct tokg_ctl, engine), 1) < 0 ||
+			pthread_create(&thread, NULL, engine_main, &t) != 0)
+			post_fail("the engine cannot be attached");
+	}
+	streams_run(&s);
+	if (m->own != NULL) {
+		__atomic_store_n(&t.over, true, __ATOMIC_RELEASE);
+		pthread_join(thread, NULL);
+		engine_free(&t);
+	}
+	free(s.stream);
+	free(s.at);
+	return s.said;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Texts that are continued (gpu_ring.h, "The way back"), posted by this host: a stream is a lane
+ * that gets its next prompt when the answer before is complete. Ids are made by the device's own
+ * engine, or by an external one that a thread of this host drives (host_engine.h). Both make them
+ * by the rule of kernel/engine_rule.h, and each id is compared with it.
+ */
+#pragma once
+
+#include "host_engine.h"
+
+struct measure_generate {
+	struct tokg_device *d;	 /* started; its ring is mapped */
+	struct host_engine *own; /* NULL: the device makes the ids */
+	uint64_t seed;
+	uint64_t n;	   /* answers */
+	uint64_t limit_ns; /* after which no prompt is posted */
+	uint32_t tokens;   /* ids of a prompt */
+	uint32_t made;	   /* ids of an answer */
+};
+
+struct measure_generate_said {
+	uint64_t n;	 /* answers, all right */
+	uint64_t ns;	 /* from the first prompt to the last answer */
+	uint64_t *first; /* [n] ns from before the prompt's first store to its first id read */
+	uint64_t *all;	 /* [n] and to its end read */
+};
+
+/* The geometry's lanes and log, for so many streams of each producer. */
+void measure_generate_plan(struct tokg_geometry *g, uint32_t lanes);
+/* Exits with 1 if an id or an end is wrong, or missing for 10 s. */
+struct measure_generate_said measure_generate_run(const struct measure_generate *m);

@@ -67,14 +67,30 @@ struct node {
 	void **arguments;
 };
 
+/* The runtime may load a kernel when it is launched first, which would be in a capture. */
+bool
+kernels_load(struct tokg_cuda *c, const struct node *nodes, uint32_t n, struct tokg_error *err)
+{
+	cudaFuncAttributes ignored;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (!tokg_cuda_good(c, cudaFuncGetAttributes(&ignored, nodes[i].kernel),
+			    "loading a kernel of a graph", err))
+			return false;
+	return true;
+}
+
 /* The kernels one after the other. */
 bool
 graph_make(struct tokg_cuda *c, const struct node *nodes, uint32_t n, cudaGraphExec_t *to,
 	struct tokg_error *err)
 {
 	cudaGraph_t graph = NULL;
-	cudaError_t ended, e = cudaStreamBeginCapture(c->kernel, cudaStreamCaptureModeThreadLocal);
+	cudaError_t ended, e;
 
+	if (!kernels_load(c, nodes, n, err))
+		return false;
+	e = cudaStreamBeginCapture(c->kernel, cudaStreamCaptureModeThreadLocal);
 	if (e != cudaSuccess)
 		return tokg_cuda_good(c, e, "capturing a graph", err);
 	for (uint32_t i = 0; i < n && e == cudaSuccess; i++)

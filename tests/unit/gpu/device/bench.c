@@ -7,7 +7,8 @@
 #include <string.h>
 #include <time.h>
 
-#define LIMIT_MS 60000 /* of a wait */
+#define LIMIT_MS 60000	   /* of a wait */
+#define LIMIT_GPU_MS 20000 /* whose time is short */
 
 static uint64_t
 ms(void)
@@ -38,6 +39,12 @@ static bool
 on_gpu(void)
 {
 	return strncmp(device_name(), "cuda", 4) == 0;
+}
+
+static uint64_t
+limit_from_now(void)
+{
+	return ms() + (on_gpu() ? LIMIT_GPU_MS : LIMIT_MS);
 }
 
 void
@@ -180,7 +187,7 @@ bench_status(struct bench *b, uint32_t producer, uint32_t slot)
 {
 	const struct tokg_geometry *const g = &b->d->geometry;
 	const uint64_t ticket = b->ticket[tokg_slot_of(g, producer, slot)];
-	const uint64_t until = ms() + LIMIT_MS;
+	const uint64_t until = limit_from_now();
 	uint64_t done;
 
 	for (;;) {
@@ -206,7 +213,7 @@ bench_has_entry(const struct bench *b)
 struct tokg_out_entry
 bench_entry(struct bench *b)
 {
-	const uint64_t until = ms() + LIMIT_MS;
+	const uint64_t until = limit_from_now();
 
 	while (!bench_has_entry(b)) {
 		if (ms() > until)

@@ -39,7 +39,7 @@ uint64_t bench_post(
 /* As it is, but for the ticket. */
 uint64_t bench_post_raw(
 	struct bench *b, uint32_t producer, uint32_t slot, struct tokg_hdr *h, const void *payload);
-/* Waits up to 60 s: the status with which the slot was done. */
+/* Waits up to 60 s, on a GPU 20: the status with which the slot was done. */
 uint32_t bench_status(struct bench *b, uint32_t producer, uint32_t slot);
 /* The next entry of the outbox; waits as long. */
 struct tokg_out_entry bench_entry(struct bench *b);

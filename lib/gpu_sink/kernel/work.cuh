@@ -573,9 +573,9 @@ tokg_ready_get(const tokg_consumer *c, uint64_t index, uint32_t *slot)
 /*
  * Waiting for work has no limit while the owner runs. It ends with either kind of stop. The scanner
  * ends when the owner's word does not change within the limit, and stops the workers; after twice
- * the limit they end by themselves, as the scanner hangs. `since`: 0 at the start of a wait. `polls`
- * of it: the stop word is looked at seldom. It may be on the other side of a GPU's bus, and hundreds
- * of blocks wait.
+ * the limit they end by themselves, as the scanner hangs. `since`: 0 at the start of a wait.
+ * `polls` of it: the stop word is looked at seldom. It may be on the other side of a GPU's bus, and
+ * hundreds of blocks wait.
  */
 TOKG_DEV bool
 tokg_worker_leaves(const tokg_consumer *c, uint64_t *since, uint32_t polls)

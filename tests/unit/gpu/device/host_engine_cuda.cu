@@ -88,8 +88,9 @@ cuda_look(struct host_engine *e, const uint64_t *lanes, uint32_t n, struct tokd_
 {
 	cuda_engine *const c = (cuda_engine *)e;
 
-	if (!lanes_copy(c, lanes, n) || tokd_engine_look_cuda(&c->memory, c->gpu.lanes, n,
-						c->gpu.looks, c->stream) != cudaSuccess ||
+	if (!lanes_copy(c, lanes, n) ||
+		tokd_engine_look_cuda(&c->memory, c->gpu.lanes, n, c->gpu.looks, c->stream) !=
+			cudaSuccess ||
 		!copy(c, c->host.looks, c->gpu.looks, n * sizeof(*looks)) || !done(c))
 		return false;
 	memcpy(looks, c->host.looks, n * sizeof(*looks));
@@ -164,8 +165,7 @@ host_engine_cuda(struct tokg_device *d, struct tokg_error *err)
 	c->memory.lanes = a.lanes;
 	c->memory.room = a.room;
 	if (!memory_get(c) || !kernels_load(c)) {
-		tokg_wrong(err, "an engine on the GPU: %s",
-			cudaGetErrorString(cudaGetLastError()));
+		tokg_wrong(err, "an engine on the GPU: %s", cudaGetErrorString(cudaGetLastError()));
 		cuda_close(&c->e);
 		return NULL;
 	}

@@ -13,9 +13,9 @@
  * rows are compared with those of libtok's ids. Says how many graphs were launched, and how often
  * this host has called the device meanwhile.
  *
- * generate: `n` answers of `made` ids to prompts of `tokens` ids, posted by this host into the mapped
- * ring, `producers` x `lanes` at a time (measure_generate.h). external=1: a thread of this host
- * drives the engine that makes the ids.
+ * generate: `n` answers of `made` ids to prompts of `tokens` ids, posted by this host into the
+ * mapped ring, `producers` x `lanes` at a time (measure_generate.h). external=1: a thread of this
+ * host drives the engine that makes the ids.
  *
  * drain: `slots` slots are posted, then a consumer embeds them and ends: for a profiler, which lets
  * nothing else run beside a kernel. The ring is in host memory.
@@ -587,8 +587,7 @@ measure_generate(struct measure *m)
 	said = measure_generate_run(&g);
 	stop(m);
 	begin(m, "generate");
-	printf("\"answers\": %" PRIu64 ", \"ids\": %" PRIu64 ", \"ns\": %" PRIu64
-	       ", \"series\": [",
+	printf("\"answers\": %" PRIu64 ", \"ids\": %" PRIu64 ", \"ns\": %" PRIu64 ", \"series\": [",
 		said.n, said.n * m->a.made, said.ns);
 	series(m, "posted to first id read", "CLOCK_MONOTONIC", 1, said.first, said.n);
 	series(m, "posted to answered", "CLOCK_MONOTONIC", 1, said.all, said.n);

@@ -74,8 +74,8 @@ next_id(const struct measure_generate *m, uint32_t last, uint32_t before)
 static uint32_t
 prompt_id(const struct measure_generate *m, uint32_t stream, uint64_t text, uint32_t k)
 {
-	const uint64_t x = (m->seed ^ ((uint64_t)stream << 48 | text << 16 | k)) *
-			   0x9e3779b97f4a7c15ull;
+	const uint64_t x =
+		(m->seed ^ ((uint64_t)stream << 48 | text << 16 | k)) * 0x9e3779b97f4a7c15ull;
 
 	return (uint32_t)((x >> 32) * m->d->geometry.n_ids >> 32);
 }

@@ -39,7 +39,7 @@ DEVICE = (
 MEASURE = (
     *("measure.c", "measure_texts.c", "measure_generate.c", "texts_made.c", "post.c"),
     *("produce_cuda.cu", "produce_cpu.cpp"),
-    *("host_engine_cuda.cu", "host_engine_cpu.c", "engine_cuda.cu"),
+    *("host_engine_cuda.cu", "host_engine_cpu.c", "engine_loop.c", "engine_cuda.cu"),
 )
 TESTS = ("bench.c", "post.c", "test.c", "test_main.c")
 TRANSPORT = (

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An external engine (tokd/engine.h) in the process of the device, driven by a thread of the host:
- * what it is shown and what it makes are in the device's memory, so on a GPU each call is a kernel
- * (tokd/engine_cuda.h) that the host launches and waits for.
+ * An external engine (tokd/engine.h) that the host drives. What it is shown and what it makes are
+ * in the device's memory, so on a GPU each call is a kernel (tokd/engine_cuda.h) that the host
+ * launches and waits for.
  */
 #pragma once
 
@@ -17,7 +17,7 @@ extern "C" {
 struct host_engine;
 
 struct host_engine_ops {
-	/* The ids of a prompt, beside its rows. */
+	/* The ids of a prompt, beside its rows: at this offset of the outputs. */
 	bool (*prompt)(struct host_engine *e, uint64_t at, uint32_t n, uint32_t *ids);
 	/* tokd_engine_put of each. */
 	bool (*put)(struct host_engine *e, const uint64_t *lanes, const uint32_t *ids, uint32_t n,
@@ -32,10 +32,21 @@ struct host_engine {
 	const struct host_engine_ops *ops;
 };
 
-/* Of a device with an external engine that was not started yet: on a GPU it takes memory, and has
- * its kernels loaded. NULL and `err`. */
-struct host_engine *host_engine_cpu(struct tokg_device *d, struct tokg_error *err);
-struct host_engine *host_engine_cuda(struct tokg_device *d, struct tokg_error *err);
+/* Where the engine's memory is. */
+struct host_engine_place {
+	struct tokg_geometry g;
+	int outputs_fd, made_fd; /* device cpu */
+	int index;		 /* cuda:N */
+	void *outputs;		 /* in this process; NULL: by `ipc` */
+	uint8_t ipc[64];
+};
+
+/*
+ * NULL and `err` if it cannot. On a GPU it takes memory and has its kernels loaded: in the process
+ * of the device it must come before the consumer's start.
+ */
+struct host_engine *host_engine_cpu(const struct host_engine_place *p, struct tokg_error *err);
+struct host_engine *host_engine_cuda(const struct host_engine_place *p, struct tokg_error *err);
 
 #ifdef __cplusplus
 }

@@ -10,8 +10,8 @@
 struct cpu_engine {
 	struct host_engine e; /* first: what the caller holds */
 	struct tokd_engine memory;
-	const uint8_t *outputs;
-	uint64_t made_bytes;
+	uint8_t *outputs, *made;
+	uint64_t outputs_bytes, made_bytes;
 };
 
 static bool
@@ -42,38 +42,45 @@ cpu_close(struct host_engine *e)
 {
 	struct cpu_engine *const c = (struct cpu_engine *)e;
 
-	munmap(c->memory.made, c->made_bytes);
+	munmap(c->outputs, c->outputs_bytes);
+	munmap(c->made, c->made_bytes);
 	free(c->memory.own);
 	free(c);
 }
 
 static const struct host_engine_ops cpu_ops = {cpu_prompt, cpu_put, cpu_look, cpu_close};
 
-struct host_engine *
-host_engine_cpu(struct tokg_device *d, struct tokg_error *err)
+static void *
+map(int fd, uint64_t bytes, int protection)
 {
-	const struct tokg_engine_area a = tokg_engine_area_plan(&d->geometry);
-	struct cpu_engine *const c = calloc(1, sizeof(*c));
-	struct tokd_lane_made *const own = calloc(a.lanes, sizeof(*own));
-	uint8_t *const made =
-		mmap(NULL, a.made_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, d->made_fd, 0);
+	void *const at = mmap(NULL, bytes, protection, MAP_SHARED, fd, 0);
 
-	if (c == NULL || own == NULL || made == MAP_FAILED) {
+	return at != MAP_FAILED ? at : NULL;
+}
+
+struct host_engine *
+host_engine_cpu(const struct host_engine_place *p, struct tokg_error *err)
+{
+	const struct tokg_engine_area a = tokg_engine_area_plan(&p->g);
+	struct cpu_engine *const c = calloc(1, sizeof(*c));
+
+	if (c == NULL)
+		return NULL;
+	c->e.ops = &cpu_ops;
+	c->outputs_bytes = a.made_off;
+	c->made_bytes = a.made_bytes;
+	c->outputs = map(p->outputs_fd, c->outputs_bytes, PROT_READ);
+	c->made = map(p->made_fd, c->made_bytes, PROT_READ | PROT_WRITE);
+	c->memory.own = calloc(a.lanes, sizeof(*c->memory.own));
+	if (!c->outputs || !c->made || !c->memory.own) {
 		snprintf(err->text, sizeof(err->text), "no memory for an engine");
-		if (made != MAP_FAILED)
-			munmap(made, a.made_bytes);
-		free(own);
-		free(c);
+		cpu_close(&c->e);
 		return NULL;
 	}
-	c->e.ops = &cpu_ops;
-	c->outputs = d->outputs;
-	c->made_bytes = a.made_bytes;
-	c->memory = (struct tokd_engine){.shown = (void *)((uint8_t *)d->outputs + a.shown_off),
-		.made = (void *)made,
-		.own = own,
-		.ids = (void *)(made + a.ids_in_made),
-		.lanes = a.lanes,
-		.room = a.room};
+	c->memory.shown = (const void *)(c->outputs + a.shown_off);
+	c->memory.made = (void *)c->made;
+	c->memory.ids = (void *)(c->made + a.ids_in_made);
+	c->memory.lanes = a.lanes;
+	c->memory.room = a.room;
 	return &c->e;
 }

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * By the kernels of tokd/engine_cuda.h on a stream of its own, which the host waits for. All that
- * could wait for the consumer, which does not end, is done before it starts.
+ * could wait for the consumer, which does not end, is done when it is opened.
  */
 #include <stdlib.h>
+#include <string.h>
+
+#include <cuda_runtime.h>
 
 #include <tokd/engine_cuda.h>
 
-#include "device_cuda.h"
+#include "block/wrong.h"
+#include "engine_area.h"
 #include "host_engine.h"
 
 namespace
@@ -24,7 +28,9 @@ struct arrays {
 struct cuda_engine {
 	struct host_engine e; /* first: what the caller holds */
 	struct tokd_engine memory;
-	const struct tokg_cuda *device;
+	int index;
+	uint8_t *outputs;
+	bool by_ipc;
 	cudaStream_t stream;
 	struct arrays gpu, host;
 };
@@ -41,12 +47,12 @@ copy(const cuda_engine *c, void *to, const void *from, size_t bytes)
 	return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, c->stream) == cudaSuccess;
 }
 
-/* From the device's index and not from this thread's, which has none yet. */
+/* The thread that calls may have no GPU yet. */
 bool
 lanes_copy(const cuda_engine *c, const uint64_t *lanes, uint32_t n)
 {
 	memcpy(c->host.lanes, lanes, n * sizeof(*lanes));
-	return cudaSetDevice(c->device->index) == cudaSuccess &&
+	return cudaSetDevice(c->index) == cudaSuccess &&
 	       copy(c, c->gpu.lanes, c->host.lanes, n * sizeof(*lanes));
 }
 
@@ -57,10 +63,8 @@ cuda_prompt(struct host_engine *e, uint64_t at, uint32_t n, uint32_t *ids)
 
 	for (uint32_t i = 0, some; i < n; i += some) {
 		some = n - i < c->memory.lanes ? n - i : c->memory.lanes;
-		if (cudaSetDevice(c->device->index) != cudaSuccess ||
-			!copy(c, c->host.ids, (const uint8_t *)c->device->outputs + at + 4ull * i,
-				4ull * some) ||
-			!done(c))
+		if (cudaSetDevice(c->index) != cudaSuccess ||
+			!copy(c, c->host.ids, c->outputs + at + 4ull * i, 4ull * some) || !done(c))
 			return false;
 		memcpy(ids + i, c->host.ids, 4ull * some);
 	}
@@ -110,6 +114,8 @@ cuda_close(struct host_engine *e)
 		cudaFreeHost(m);
 	if (c->stream != NULL)
 		cudaStreamDestroy(c->stream);
+	if (c->by_ipc)
+		cudaIpcCloseMemHandle(c->outputs);
 	free(c);
 }
 
@@ -146,26 +152,47 @@ kernels_load(cuda_engine *c)
 	       cudaDeviceSynchronize() == cudaSuccess;
 }
 
+bool
+outputs_get(cuda_engine *c, const struct host_engine_place *p)
+{
+	cudaIpcMemHandle_t ipc;
+
+	if (cudaSetDevice(p->index) != cudaSuccess)
+		return false;
+	c->outputs = (uint8_t *)p->outputs;
+	if (c->outputs != NULL)
+		return true;
+	static_assert(sizeof(ipc) == sizeof(p->ipc), "a handle is 64 bytes");
+	memcpy(&ipc, p->ipc, sizeof(ipc));
+	c->by_ipc = cudaIpcOpenMemHandle((void **)&c->outputs, ipc,
+			    cudaIpcMemLazyEnablePeerAccess) == cudaSuccess;
+	return c->by_ipc;
+}
+
 } // namespace
 
 extern "C" struct host_engine *
-host_engine_cuda(struct tokg_device *d, struct tokg_error *err)
+host_engine_cuda(const struct host_engine_place *p, struct tokg_error *err)
 {
-	const struct tokg_engine_area a = tokg_engine_area_plan(&d->geometry);
-	uint8_t *const outputs = (uint8_t *)d->outputs;
+	const struct tokg_engine_area a = tokg_engine_area_plan(&p->g);
 	cuda_engine *const c = (cuda_engine *)calloc(1, sizeof(*c));
 
 	if (c == NULL)
 		return NULL;
 	c->e.ops = &cuda_ops;
-	c->device = (const struct tokg_cuda *)d;
-	c->memory.shown = (const struct tokd_lane_shown *)(outputs + a.shown_off);
-	c->memory.made = (struct tokd_lane_made *)(outputs + a.made_off);
-	c->memory.ids = (uint32_t *)(outputs + a.made_off + a.ids_in_made);
+	c->index = p->index;
 	c->memory.lanes = a.lanes;
 	c->memory.room = a.room;
-	if (!memory_get(c) || !kernels_load(c)) {
+	if (!outputs_get(c, p) || !memory_get(c)) {
 		tokg_wrong(err, "an engine on the GPU: %s", cudaGetErrorString(cudaGetLastError()));
+		cuda_close(&c->e);
+		return NULL;
+	}
+	c->memory.shown = (const struct tokd_lane_shown *)(c->outputs + a.shown_off);
+	c->memory.made = (struct tokd_lane_made *)(c->outputs + a.made_off);
+	c->memory.ids = (uint32_t *)(c->outputs + a.made_off + a.ids_in_made);
+	if (!kernels_load(c)) {
+		tokg_wrong(err, "an engine's kernels: %s", cudaGetErrorString(cudaGetLastError()));
 		cuda_close(&c->e);
 		return NULL;
 	}

@@ -5,7 +5,7 @@
 #include "host_engine.h"
 
 struct host_engine *
-host_engine_cuda(struct tokg_device *d, struct tokg_error *err)
+host_engine_cuda(const struct host_engine_place *p, struct tokg_error *err)
 {
 	snprintf(err->text, sizeof(err->text), "this program was built without CUDA");
 	return NULL;

@@ -15,7 +15,7 @@
  *
  * generate: `n` answers of `made` ids to prompts of `tokens` ids, posted by this host into the
  * mapped ring, `producers` x `lanes` at a time (measure_generate.h). external=1: a thread of this
- * host drives the engine that makes the ids.
+ * host drives the engine that makes the ids; external=2: a process, gpu_measure engine.
  *
  * drain: `slots` slots are posted, then a consumer embeds them and ends: for a profiler, which lets
  * nothing else run beside a kernel. The ring is in host memory.
@@ -30,10 +30,14 @@
  * 1 where a slot or a row is not right.
  */
 #include <inttypes.h>
+#include <poll.h>
 #include <pthread.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -287,7 +291,7 @@ begin(const struct measure *m, const char *mode)
 static void
 leave_room(struct measure *m, const char *name)
 {
-	const uint32_t others = m->a.external ? ENGINE_BLOCKS : m->a.producers;
+	const uint32_t others = m->a.external == 1 ? ENGINE_BLOCKS : m->a.producers;
 
 	if (m->a.workers == TOKG_WORKERS_DEFAULT && m->a.vocab == NULL &&
 		strncmp(name, "cuda:", 5) == 0)
@@ -564,24 +568,114 @@ measure_produce(struct measure *m)
 	p->ops->close(p);
 }
 
+static struct host_engine *
+engine_open(const char *device, const struct host_engine_place *p)
+{
+	struct tokg_error err = {{0}};
+	struct host_engine *const e =
+		(strcmp(device, "cpu") == 0 ? host_engine_cpu : host_engine_cuda)(p, &err);
+
+	if (e == NULL)
+		post_fail("%s", err.text);
+	return e;
+}
+
+/* Where the engine of the device finds its memory; `shared`: in another process. */
+static struct host_engine_place
+engine_place(const struct measure *m, bool shared)
+{
+	struct host_engine_place p = {.g = m->d->geometry,
+		.outputs_fd = m->d->outputs_fd,
+		.made_fd = m->d->made_fd,
+		.index = m->c.index,
+		.outputs = m->d->outputs};
+
+	if (shared) {
+		p.outputs = NULL;
+		memcpy(p.ipc, m->d->ipc, sizeof(p.ipc));
+		if (is_cpu(m)) {
+			p.outputs_fd = dup(p.outputs_fd); /* open in a program that is executed */
+			p.made_fd = dup(p.made_fd);
+		}
+	}
+	return p;
+}
+
+/* Returns a socket to its standard input, when it is ready. */
+static int
+engine_process(const struct measure *m, const char *device, pid_t *pid)
+{
+	char *const words[] = {(char[]){"gpu_measure"}, (char[]){"engine"}, strdup(device), NULL};
+	const struct host_engine_place p = engine_place(m, true);
+	posix_spawn_file_actions_t actions;
+	int ends[2];
+	char ready;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0 ||
+		posix_spawn_file_actions_init(&actions) != 0 ||
+		posix_spawn_file_actions_adddup2(&actions, ends[1], STDIN_FILENO) != 0 ||
+		posix_spawn(pid, "/proc/self/exe", &actions, NULL, words, environ) != 0)
+		post_fail("the engine's process cannot be started");
+	posix_spawn_file_actions_destroy(&actions);
+	close(ends[1]);
+	free(words[2]);
+	if (write(ends[0], &p, sizeof(p)) != sizeof(p) || read(ends[0], &ready, 1) != 1)
+		post_fail("the engine's process has ended");
+	return ends[0];
+}
+
+/* The engine as a process: its place comes by the standard input, then prompts, until it ends. */
+static void
+engine_main(const char *device)
+{
+	struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
+	const char *const limit = getenv("TOKD_GPU_LIMIT_S");
+	struct engine_prompt prompt;
+	struct host_engine_place p;
+	struct host_engine *own;
+	struct engine_loop *loop;
+	ssize_t n = sizeof(prompt);
+
+	alarm(limit != NULL ? (unsigned)atoi(limit) : 300);
+	if (read(in.fd, &p, sizeof(p)) != sizeof(p))
+		post_fail("engine: its place must come by the standard input");
+	own = engine_open(device, &p);
+	loop = engine_loop_open(own, &p.g);
+	if (write(in.fd, "", 1) != 1)
+		post_fail("engine: nobody waits for it");
+	while (n == sizeof(prompt)) {
+		while (poll(&in, 1, 0) > 0 &&
+			(n = read(in.fd, &prompt, sizeof(prompt))) == sizeof(prompt))
+			engine_loop_take(loop, &prompt);
+		engine_loop_pass(loop);
+	}
+	engine_loop_close(loop);
+	own->ops->close(own);
+}
+
 static void
 measure_generate(struct measure *m)
 {
 	struct measure_generate g = {.d = m->d,
+		.process = -1,
 		.seed = m->a.seed,
 		.n = m->a.n,
 		.limit_ns = m->a.limit_s * 1000000000ull,
 		.tokens = m->a.tokens,
 		.made = m->a.made};
-	struct tokg_error err = {{0}};
 	struct measure_generate_said said;
+	struct host_engine_place place;
+	char device[16];
+	pid_t pid;
 
-	if (m->d->region == NULL || m->a.lanes == 0)
-		post_fail("generate: needs TOKD_GPU_RING=host, and lanes=N");
-	if (m->a.external != 0) {
-		g.own = (is_cpu(m) ? host_engine_cpu : host_engine_cuda)(m->d, &err);
-		if (g.own == NULL)
-			post_fail("%s", err.text);
+	if (m->d->region == NULL || m->a.lanes == 0 || m->a.external > 2)
+		post_fail("generate: needs TOKD_GPU_RING=host, lanes=N, and external=0, 1 or 2");
+	snprintf(device, sizeof(device), is_cpu(m) ? "cpu" : "cuda:%d", m->c.index);
+	if (m->a.external == 1) {
+		place = engine_place(m, false);
+		g.own = engine_open(device, &place);
+	} else if (m->a.external == 2) {
+		g.process = engine_process(m, device, &pid);
 	}
 	start(m);
 	said = measure_generate_run(&g);
@@ -594,6 +688,10 @@ measure_generate(struct measure *m)
 	printf("]}\n");
 	if (g.own != NULL)
 		g.own->ops->close(g.own);
+	if (g.process >= 0) {
+		close(g.process);
+		waitpid(pid, NULL, 0);
+	}
 	free(said.first);
 	free(said.all);
 }
@@ -707,10 +805,14 @@ main(int argc, char **argv)
 			argument(&m.a, argv[i]);
 		}
 	}
+	if (argc == 3 && strcmp(argv[1], "engine") == 0) {
+		engine_main(argv[2]);
+		return 0;
+	}
 	for (size_t i = 0; argc >= 3 && i < sizeof(modes) / sizeof(modes[0]); i++) {
 		if (strcmp(argv[1], modes[i].name) != 0)
 			continue;
-		if (modes[i].run == measure_produce || m.a.external != 0)
+		if (modes[i].run == measure_produce || m.a.external == 1)
 			leave_room(&m, argv[2]);
 		open_device(&m, argv[2], modes[i].run == measure_scan);
 		modes[i].run(&m);

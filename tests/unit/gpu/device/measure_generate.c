@@ -3,8 +3,8 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
-#include "engine_area.h"
 #include "engine_rule.h"
 #include "post.h"
 
@@ -29,20 +29,11 @@ struct state {
 	uint32_t ids[TOKG_SLOT_BYTES / 4];
 };
 
-/* A text that the engine of this host has open. */
-struct open_text {
-	uint32_t last, before;
-};
-
-struct engine_thread {
+/* Hands out prompts as their entries come. */
+struct prompts {
 	const struct measure_generate *m;
+	struct engine_loop *loop; /* of the thread itself; NULL: a process has it */
 	bool over;
-	uint32_t n; /* open texts */
-	uint64_t *lane;
-	uint32_t *next, *ids;
-	uint8_t *taken;
-	struct open_text *text;
-	struct tokd_lane_look *look;
 };
 
 void
@@ -159,103 +150,31 @@ read_end(struct state *s, uint32_t i)
 	return true;
 }
 
-/* An entry's prompt, if it is one. */
-static void
-take_prompt(struct engine_thread *t, const struct tokg_out_entry *e)
-{
-	const struct tokg_geometry *const g = &t->m->d->geometry;
-	const struct tokg_engine_area a = tokg_engine_area_plan(g);
-	const uint64_t at = tokg_engine_ids_at(
-		&a, e->producer * g->out_bytes + (e->out_off & (g->out_bytes - 1)));
-	uint32_t i = 0;
-
-	if (e->status != TOKG_OK || !(e->flags & TOKG_GENERATE))
-		return;
-	if (!t->m->own->ops->prompt(t->m->own, at, e->tokens, t->ids))
-		post_fail("a prompt cannot be read");
-	/* What the lane had before is over, whether it was noticed or not. */
-	while (i < t->n && TOKD_LANE_INDEX(t->lane[i]) != e->lane)
-		i++;
-	t->lane[i] = TOKD_LANE(e->lane, e->use);
-	t->text[i] = (struct open_text){.last = t->ids[e->tokens - 1]};
-	t->n += i == t->n;
-}
-
-/* Puts the next id of each open text; forgets those that have ended. */
-static void
-engine_pass(struct engine_thread *t)
-{
-	struct host_engine *const own = t->m->own;
-	uint32_t kept = 0, all = 0;
-
-	for (uint32_t i = 0; i < t->n; i++)
-		t->next[i] = next_id(t->m, t->text[i].last, t->text[i].before);
-	if (!own->ops->put(own, t->lane, t->next, t->n, t->taken))
-		post_fail("ids cannot be put");
-	for (uint32_t i = 0; i < t->n; i++) {
-		if (!t->taken[i])
-			continue;
-		t->text[i] = (struct open_text){.last = t->next[i], .before = t->text[i].last};
-		all++;
-	}
-	if (all == t->n)
-		return;
-	if (!own->ops->look(own, t->lane, t->n, t->look))
-		post_fail("lanes cannot be looked at");
-	for (uint32_t i = 0; i < t->n; i++) {
-		if (t->look[i].end != TOKD_LANE_OPEN)
-			continue;
-		t->lane[kept] = t->lane[i];
-		t->text[kept++] = t->text[i];
-	}
-	t->n = kept;
-}
-
 static void *
-engine_main(void *argument)
+prompts_main(void *argument)
 {
-	struct engine_thread *const t = argument;
+	struct prompts *const t = argument;
+	const struct tokg_device *const d = t->m->d;
+	struct engine_prompt p = {0};
 	uint64_t next = 0;
 
 	while (!__atomic_load_n(&t->over, __ATOMIC_ACQUIRE)) {
-		const struct tokg_out_entry *e = tokg_outbox_entry(t->m->d->outbox, next);
+		const struct tokg_out_entry *const e = tokg_outbox_entry(d->outbox, next);
 
-		for (; __atomic_load_n(&e->seq, __ATOMIC_ACQUIRE) == next + 1;
-			e = tokg_outbox_entry(t->m->d->outbox, next)) {
-			take_prompt(t, e);
-			next++;
+		if (__atomic_load_n(&e->seq, __ATOMIC_ACQUIRE) != next + 1) {
+			if (t->loop != NULL)
+				engine_loop_pass(t->loop);
+			continue;
 		}
-		if (t->n > 0)
-			engine_pass(t);
+		next++;
+		if (!engine_loop_prompt_of(&d->geometry, e, &p))
+			continue;
+		if (t->loop != NULL)
+			engine_loop_take(t->loop, &p);
+		else if (write(t->m->process, &p, sizeof(p)) != sizeof(p))
+			post_fail("the engine's process has ended");
 	}
 	return NULL;
-}
-
-static void
-engine_memory(struct engine_thread *t, const struct measure_generate *m)
-{
-	const uint64_t n = (uint64_t)m->d->geometry.producers * m->d->geometry.lanes;
-
-	t->m = m;
-	t->lane = calloc(n, sizeof(*t->lane));
-	t->next = calloc(n, sizeof(*t->next));
-	t->taken = calloc(n, sizeof(*t->taken));
-	t->text = calloc(n, sizeof(*t->text));
-	t->look = calloc(n, sizeof(*t->look));
-	t->ids = calloc(m->tokens, sizeof(*t->ids));
-	if (!t->lane || !t->next || !t->taken || !t->text || !t->look || !t->ids)
-		post_fail("no memory for an engine");
-}
-
-static void
-engine_free(struct engine_thread *t)
-{
-	free(t->lane);
-	free(t->next);
-	free(t->taken);
-	free(t->text);
-	free(t->look);
-	free(t->ids);
 }
 
 /* All streams, until n answers have come or the time is over. */
@@ -289,7 +208,8 @@ measure_generate_run(const struct measure_generate *m)
 {
 	const struct tokg_geometry *const g = &m->d->geometry;
 	struct state s = {.m = m};
-	struct engine_thread t = {0};
+	struct prompts t = {.m = m};
+	const bool external = m->own != NULL || m->process >= 0;
 	pthread_t thread;
 
 	if (m->tokens == 0 || m->tokens > g->slot_bytes / 4 || m->tokens > TOKG_SLOT_BYTES / 4 ||
@@ -303,18 +223,19 @@ measure_generate_run(const struct measure_generate *m)
 	s.said.all = calloc(m->n, sizeof(*s.said.all));
 	if (!s.stream || !s.at || !s.said.first || !s.said.all)
 		post_fail("no memory for %u streams", g->producers * g->lanes);
-	if (m->own != NULL) {
-		engine_memory(&t, m);
+	if (external) {
+		t.loop = m->own != NULL ? engine_loop_open(m->own, g) : NULL;
 		if (m->d->ops->write_u64(m->d, offsetof(struct tokg_ctl, engine), 1) < 0 ||
-			pthread_create(&thread, NULL, engine_main, &t) != 0)
+			pthread_create(&thread, NULL, prompts_main, &t) != 0)
 			post_fail("the engine cannot be attached");
 	}
 	streams_run(&s);
-	if (m->own != NULL) {
+	if (external) {
 		__atomic_store_n(&t.over, true, __ATOMIC_RELEASE);
 		pthread_join(thread, NULL);
-		engine_free(&t);
 	}
+	if (t.loop != NULL)
+		engine_loop_close(t.loop);
 	free(s.stream);
 	free(s.at);
 	return s.said;

@@ -2,16 +2,17 @@
 /*
  * Texts that are continued (gpu_ring.h, "The way back"), posted by this host: a stream is a lane
  * that gets its next prompt when the answer before is complete. Ids are made by the device's own
- * engine, or by an external one that a thread of this host drives (host_engine.h). Both make them
- * by the rule of kernel/engine_rule.h, and each id is compared with it.
+ * engine, or by an external one that the host drives (host_engine.h), in a thread or in a process
+ * of its own. All make them by the rule of kernel/engine_rule.h, and each id is compared with it.
  */
 #pragma once
 
-#include "host_engine.h"
+#include "engine_loop.h"
 
 struct measure_generate {
 	struct tokg_device *d;	 /* started; its ring is mapped */
-	struct host_engine *own; /* NULL: the device makes the ids */
+	struct host_engine *own; /* of a thread; NULL: none */
+	int process;		 /* whose engine gets each struct engine_prompt; -1: none */
 	uint64_t seed;
 	uint64_t n;	   /* answers */
 	uint64_t limit_ns; /* after which no prompt is posted */

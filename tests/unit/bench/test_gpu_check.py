@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 from bench.gpu_check import build, figures, main, parts, report
-from bench.gpu_check.phases import a_exact
-from bench.gpu_check.run import NotRun, Run
+from bench.gpu_check.phases import a_exact, e_engines
+from bench.gpu_check.run import NotRun, Run, Wrong
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -168,6 +168,18 @@ def test_rows_that_hang_in_one_ring_are_time_and_the_other_ring_is_tried(monkeyp
     result = one(a_exact.rows_against_numpy, 20, tmp_path)
     assert (result["state"], result["right"]) == ("not run", ["ring host"])
     assert result["why"].startswith("time: ring gpu") and main.failed({"parts": [result]})
+
+
+@pytest.mark.parametrize(
+    ("why", "state"),
+    [(f"gpu_measure: {e_engines.NO_IPC}: not supported", "not run"), ("an id is wrong", "WRONG")],
+)
+def test_outputs_that_cannot_be_shared_are_no_failure(why, state, monkeypatch, tmp_path):
+    def fails(*_: object, **__: object) -> None:
+        raise Wrong(why)
+
+    monkeypatch.setattr(Run, "measured", fails)
+    assert one(e_engines.by_ipc, 20, tmp_path)["state"] == state
 
 
 def test_no_part_may_outlast_its_phase():

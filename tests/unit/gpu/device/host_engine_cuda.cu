@@ -184,7 +184,9 @@ host_engine_cuda(const struct host_engine_place *p, struct tokg_error *err)
 	c->memory.lanes = a.lanes;
 	c->memory.room = a.room;
 	if (!outputs_get(c, p) || !memory_get(c)) {
-		tokg_wrong(err, "an engine on the GPU: %s", cudaGetErrorString(cudaGetLastError()));
+		tokg_wrong(err, "an engine on the GPU%s: %s",
+			c->outputs == NULL ? ": outputs cannot be opened by CUDA IPC" : "",
+			cudaGetErrorString(cudaGetLastError()));
 		cuda_close(&c->e);
 		return NULL;
 	}

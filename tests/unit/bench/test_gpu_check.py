@@ -187,6 +187,8 @@ def test_no_part_may_outlast_its_phase():
     for part in parts.load():
         assert part.limit_s <= parts.phase_limit_s(part.phase)
     assert parts.phase_limit_s("A") == 240 and parts.phase_limit_s("D") == 480
+    build_s = 90  # on 16 cores
+    assert build_s + parts.phase_limit_s("A") + parts.phase_limit_s("E") <= 600
 
 
 # The whole program, with parts made for it

@@ -7,7 +7,7 @@
   C  with other processes: subscribers, PyTorch, MPS, kills; compute-sanitizer (at most 8 minutes)
   D  text to ids by a block of threads: ids against those of libtok; times (at most 8 minutes)
   E  graphs that the GPU launches; ids made by an engine on the device and by one that the host
-     drives (at most 8 minutes)
+     drives (at most 4.5 minutes)
 
 Needs nvcc, gcc, g++ and Python; NumPy to check exactness. Uses PyTorch, ncu, compute-sanitizer and
 MPS where they are installed. Results: DIR/gpu-check.json and DIR/gpu-check.md, rewritten after each

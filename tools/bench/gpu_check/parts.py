@@ -31,7 +31,7 @@ from . import phases
 from .run import GRACE_S, Late, NotRun, Run, Wrong
 
 PR_SET_PDEATHSIG = 1
-PHASE_LIMIT_S = {"A": 240}
+PHASE_LIMIT_S = {"A": 240, "E": 270}  # together with the build within ten minutes
 PHASE_LIMIT_OTHERS_S = 480
 
 

@@ -30,7 +30,7 @@ def launch_times(run: Run) -> None:
         run.timed(said, {each["name"]: f"launch: {each['name']}"}, BLINK.get(each["name"], ""))
 
 
-@part("E", 20, "tests in C on the device, as graphs", 120)
+@part("E", 20, "tests in C on the device, as graphs", 90)
 def tests_as_graphs(run: Run) -> None:
     gpu_needed(run)
     for ring in reversed(run.rings):

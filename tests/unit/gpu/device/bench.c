@@ -197,8 +197,8 @@ bench_status(struct bench *b, uint32_t producer, uint32_t slot)
 			return done & 255;
 		assert_true(done >> 8 < ticket);
 		if (ms() > until)
-			fail_msg("slot %u of producer %u: ticket %llu is not done", slot, producer,
-				(unsigned long long)ticket);
+			fail_msg("slot %u of producer %u: ticket %llu is not done: %s", slot,
+				producer, (unsigned long long)ticket, post_why(b->d));
 		nap();
 	}
 }
@@ -217,7 +217,8 @@ bench_entry(struct bench *b)
 
 	while (!bench_has_entry(b)) {
 		if (ms() > until)
-			fail_msg("no entry %llu", (unsigned long long)b->entries);
+			fail_msg("no entry %llu: %s", (unsigned long long)b->entries,
+				post_why(b->d));
 		nap();
 	}
 	return *tokg_outbox_entry(b->d->outbox, b->entries++);

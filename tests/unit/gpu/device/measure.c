@@ -430,6 +430,7 @@ producers_wait(struct measure *m, struct produce *p)
 {
 	const struct timespec nap = {0, LOOK_NS};
 	const uint64_t begun_by = post_now() + 10000000000ull;
+	const uint64_t ended_by = begun_by + m->a.limit_s * 1000000000ull;
 	const uint64_t owner = m->d->outbox->owner;
 	uint64_t heartbeat;
 	uint32_t ended = 0, begun = 0;
@@ -449,8 +450,11 @@ producers_wait(struct measure *m, struct produce *p)
 		if (begun < p->producers && post_now() > begun_by)
 			post_fail(
 				"%u of %u producers do not begin beside the consumer: the kernels "
-				"are not run at once",
-				p->producers - begun, p->producers);
+				"are not run at once: %s",
+				p->producers - begun, p->producers, post_why(m->d));
+		if (ended < p->producers && post_now() > ended_by)
+			post_fail("%u of %u producers do not end: %s", p->producers - ended,
+				p->producers, post_why(m->d));
 	}
 	m->host_operations = m->d->outbox->owner - owner;
 }

@@ -197,8 +197,8 @@ streams_run(struct state *s)
 				post(s, i);
 		}
 		if (post_now() - s->moved > QUIET_NS)
-			post_fail("no id came for 10 s, of %u streams after %llu answers", streams,
-				(unsigned long long)s->said.n);
+			post_fail("no id came for 10 s, of %u streams after %llu answers: %s",
+				streams, (unsigned long long)s->said.n, post_why(s->m->d));
 	}
 	s->said.ns = s->moved - began;
 }

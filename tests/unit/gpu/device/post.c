@@ -145,6 +145,16 @@ post_slot(struct tokg_device *d, uint32_t producer, uint32_t slot, struct tokg_h
 		post_fail("the region cannot be written");
 }
 
+const char *
+post_why(struct tokg_device *d)
+{
+	static struct tokg_error err;
+
+	return d->ops->stop(d, TOKG_STOP_NOW, 2000, &err) < 0
+		       ? err.text
+		       : "its consumer has run, and was stopped";
+}
+
 uint32_t
 post_wait(struct tokg_device *d, uint32_t producer, uint32_t slot, uint64_t ticket)
 {
@@ -157,7 +167,7 @@ post_wait(struct tokg_device *d, uint32_t producer, uint32_t slot, uint64_t tick
 		if (done >> 8 == ticket)
 			return done & 255;
 		if (post_now() > until)
-			post_fail("slot %u is not done after 10 s", slot);
+			post_fail("slot %u is not done after 10 s: %s", slot, post_why(d));
 	}
 }
 
@@ -169,7 +179,8 @@ post_entry(struct tokg_device *d, uint64_t index)
 
 	while (__atomic_load_n(&e->seq, __ATOMIC_ACQUIRE) != index + 1) {
 		if (post_now() > until)
-			post_fail("entry %llu is not there after 10 s", (unsigned long long)index);
+			post_fail("entry %llu is not there after 10 s: %s",
+				(unsigned long long)index, post_why(d));
 	}
 	return e;
 }

@@ -220,6 +220,35 @@ merge_left(const struct tok_vocab *v, struct tok_block *b, uint32_t n, const uin
 		tok_bpe_merge(v, b->word, words);
 }
 
+/* ---- the open pretoken ---- */
+
+/*
+ * tok_pretoken_release() follows the bytes of the pretoken behind the block down the tree of
+ * tokens. One miss after the other would take as long as a hundred look-ups here, so each stage
+ * fetches a node.
+ */
+struct path {
+	const uint8_t *p, *end;
+	uint32_t node;
+};
+
+/* Of the pretoken that begins at `at`. Empty if no release follows it: it is too long, or the text
+ * goes on with the next block. */
+static inline struct path
+open_path(const uint8_t *at, const uint8_t *end)
+{
+	return (struct path){at, end - at <= TOK_KEPT_MAX ? end : at, 0};
+}
+
+static inline void
+fetch_next(struct path *x, const struct tok_vocab *v)
+{
+	if (x->p == x->end || !tok_has_child(&v->node[x->node], *x->p))
+		return;
+	x->node = tok_child(&v->node[x->node], *x->p++);
+	__builtin_prefetch(&v->node[x->node]);
+}
+
 /* ---- 4. ids ---- */
 
 /* Encode a pretoken that has no ids yet. NULL: more than TOK_CARRY_MAX bytes were uncertain. */
@@ -316,11 +345,17 @@ uint32_t *
 tok_block_encode(struct tok_stream *s, struct tok_block *b, uint32_t n, const uint8_t *p,
 	const uint8_t *end, uint32_t *ids)
 {
+	const bool releases = s->vocab->kind == TOK_KIND_BPE && s->vocab->longest.node == NULL;
+	struct path open = open_path(releases ? p + b->start[n] : end, end);
 	uint32_t missed = n, second = 0, left, done = 0;
 
+	fetch_next(&open, s->vocab);
+	fetch_next(&open, s->vocab);
 	if (s->cache != NULL) {
 		missed = s->vocab->kernels->find(s->cache, b, n, p, end);
+		fetch_next(&open, s->vocab);
 		second = find_missed(s->cache, b, missed, p);
+		fetch_next(&open, s->vocab);
 		missed = list_left(b, b->missed, missed, b->missed);
 	} else {
 		for (uint32_t k = 0; k < n; k++) {
@@ -336,6 +371,7 @@ tok_block_encode(struct tok_stream *s, struct tok_block *b, uint32_t n, const ui
 	}
 	if (s->vocab->kind == TOK_KIND_BPE) {
 		merge_left(s->vocab, b, left, p);
+		fetch_next(&open, s->vocab);
 		left = list_left(b, b->left, left, b->left);
 	}
 	for (uint32_t i = 0; i < left; i++) {
@@ -352,6 +388,7 @@ tok_block_encode(struct tok_stream *s, struct tok_block *b, uint32_t n, const ui
 		done = k + 1;
 	}
 	ids = give_out(s->vocab, b, done, n, ids);
+	fetch_next(&open, s->vocab);
 	if (s->cache == NULL)
 		return ids;
 	/* Nothing is read from the cache any more. */

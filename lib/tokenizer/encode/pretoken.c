@@ -83,6 +83,23 @@ give_answer(struct tok_stream *s, struct tok_cache_ids answer, uint32_t *ids)
 	return ids;
 }
 
+/*
+ * Do longer tokens begin with these bytes? Then nothing of a pretoken that begins with them is
+ * certain, as most pretokens that a cut leaves open. The machine would say the same, much later.
+ */
+static bool
+begin_tokens(const struct tok_vocab *v, const uint8_t *p, uint32_t n)
+{
+	const struct tok_node *node = &v->node[0];
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (!tok_has_child(node, p[i]))
+			return false;
+		node = &v->node[tok_child(node, p[i])];
+	}
+	return node->extends;
+}
+
 uint32_t *
 tok_pretoken_release(struct tok_stream *s, uint32_t *ids)
 {
@@ -93,7 +110,7 @@ tok_pretoken_release(struct tok_stream *s, uint32_t *ids)
 		return tok_greedy_release(s, ids);
 	if (!s->keeps)
 		return tok_bpe_release(s, ids);
-	if (s->n_kept == 0)
+	if (s->n_kept == 0 || begin_tokens(s->vocab, s->kept + 1, s->n_kept))
 		return ids;
 	if (s->cache != NULL) {
 		const struct tok_cache_ids known = tok_cache_word(s->cache, s->kept, len);

@@ -159,9 +159,48 @@ finish(struct tok_stream *s, uint32_t **ids)
 	return true;
 }
 
+/*
+ * Text up to this length, as packets bring it, is copied behind the open pretoken. So this is
+ * encoded with the others, not alone, when every miss is waited for.
+ */
+#define TOGETHER_MAX 2048
+
+/* The open pretoken is at most as long as a block of the text. So hostile text is read twice at
+ * most. */
+static bool
+goes_together(const struct tok_stream *s, size_t n)
+{
+	return s->state != TOK_ST_NONE && s->keeps && s->ids_given == 0 && n >= TOK_SCAN_BLOCK &&
+	       s->n_kept + s->n_held <= TOK_SCAN_BLOCK &&
+	       n + s->n_kept + s->n_held <= TOGETHER_MAX;
+}
+
+/* Copy the n bytes behind the open pretoken, which is taken back. Returns the length of both. */
+static size_t
+put_together(struct tok_stream *s, uint8_t *text, const uint8_t *p, size_t n)
+{
+	uint8_t *to = text;
+
+	memcpy(to, s->kept + 1, s->n_kept);
+	to += s->n_kept;
+	memcpy(to, s->held, s->n_held);
+	to += s->n_held;
+	memcpy(to, p, n);
+	s->state = TOK_ST_NONE;
+	s->n_held = 0;
+	tok_pretoken_open(s);
+	return (size_t)(to - text) + n;
+}
+
 bool
 tok_pretok_feed(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids)
 {
+	uint8_t text[TOGETHER_MAX];
+
+	if (goes_together(s, n)) {
+		n = put_together(s, text, p, n);
+		p = text;
+	}
 	while (s->state != TOK_ST_NONE && n > 0) {
 		if (!encode_some(s, &p, &n, ids))
 			return false;

@@ -130,6 +130,13 @@ tok_pretoken_release(struct tok_stream *s, uint32_t *ids)
 	return ids + (end - answer - 1);
 }
 
+void
+tok_pretoken_rewind(struct tok_stream *s)
+{
+	tok_bpe_open(s);
+	s->n_machine = 0;
+}
+
 uint32_t *
 tok_pretoken_close(struct tok_stream *s, uint32_t *ids)
 {

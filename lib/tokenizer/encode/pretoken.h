@@ -17,6 +17,10 @@ bool tok_pretoken_push(struct tok_stream *s, const uint8_t *p, size_t n, uint32_
 /* Give out the ids that no later byte can change. Returns the next free id. */
 uint32_t *tok_pretoken_release(struct tok_stream *s, uint32_t *ids);
 
+/* The machine of bpe_stream.c forgets the kept bytes, so that it can encode others. It takes them
+ * again when it is asked. */
+void tok_pretoken_rewind(struct tok_stream *s);
+
 /* End the pretoken: give out all its ids, and open the next one. */
 uint32_t *tok_pretoken_close(struct tok_stream *s, uint32_t *ids);
 

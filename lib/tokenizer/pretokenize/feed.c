@@ -170,49 +170,68 @@ finish(struct tok_stream *s, uint32_t **ids)
 static bool
 goes_together(const struct tok_stream *s, size_t n)
 {
-	return s->state != TOK_ST_NONE && s->keeps && s->ids_given == 0 && n >= TOK_SCAN_BLOCK &&
+	return s->state != TOK_ST_NONE && s->keeps && n >= TOK_SCAN_BLOCK &&
 	       s->n_kept + s->n_held <= TOK_SCAN_BLOCK &&
 	       n + s->n_kept + s->n_held <= TOGETHER_MAX;
 }
 
-/* Copy the n bytes behind the open pretoken, which is taken back. Returns the length of both. */
+/* Copy the n bytes at p behind the open pretoken. Returns the length of both. */
 static size_t
-put_together(struct tok_stream *s, uint8_t *text, const uint8_t *p, size_t n)
+put_together(const struct tok_stream *s, uint8_t *text, const uint8_t *p, size_t n)
 {
-	uint8_t *to = text;
+	memcpy(text, s->kept + 1, s->n_kept);
+	text += s->n_kept;
+	memcpy(text, s->held, s->n_held);
+	memcpy(text + s->n_held, p, n);
+	return s->n_kept + s->n_held + n;
+}
 
-	memcpy(to, s->kept + 1, s->n_kept);
-	to += s->n_kept;
-	memcpy(to, s->held, s->n_held);
-	to += s->n_held;
-	memcpy(to, p, n);
+/* tok_encode_whole() for a text that begins with the open pretoken, some ids of which may have been
+ * given out. Returns 0, with nothing done, if this does not end. */
+static size_t
+encode_together(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids)
+{
+	uint32_t *from = *ids;
+	size_t took, given = s->ids_given;
+
+	tok_pretoken_rewind(s);
+	took = tok_encode_whole(s, p, n, last, ids);
+	if (took == 0 || took == TOK_NO_BORDER)
+		return took;
+	given = given < (size_t)(*ids - from) ? given : (size_t)(*ids - from);
+	memmove(from, from + given, (size_t)(*ids - from - given) * sizeof(*from));
+	*ids -= given;
 	s->state = TOK_ST_NONE;
 	s->n_held = 0;
 	tok_pretoken_open(s);
-	return (size_t)(to - text) + n;
+	return took;
 }
 
 bool
 tok_pretok_feed(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids)
 {
 	uint8_t text[TOGETHER_MAX];
+	size_t took = 0;
 
 	if (goes_together(s, n)) {
-		n = put_together(s, text, p, n);
-		p = text;
+		const size_t all = put_together(s, text, p, n);
+
+		took = encode_together(s, text, all, last, ids);
+		if (took > 0) {
+			p = text;
+			n = all;
+		}
 	}
-	while (s->state != TOK_ST_NONE && n > 0) {
+	while (took == 0 && s->state != TOK_ST_NONE && n > 0) {
 		if (!encode_some(s, &p, &n, ids))
 			return false;
 	}
-	if (n > 0) {
-		const size_t took = tok_encode_whole(s, p, n, last, ids);
-
-		if (took == TOK_NO_BORDER)
-			return false;
-		p += took;
-		n -= took;
-	}
+	if (took == 0 && n > 0)
+		took = tok_encode_whole(s, p, n, last, ids);
+	if (took == TOK_NO_BORDER)
+		return false;
+	p += took;
+	n -= took;
 	while (n > 0) {
 		if (!encode_some(s, &p, &n, ids))
 			return false;

@@ -34,9 +34,9 @@ copy_texts(struct texts *t, struct copy *copy, __m512i at, const uint8_t *end)
 	for (uint32_t i = 0; i < GROUP; i++) {
 		const uint8_t *from = t->p + copy->at[i];
 		const size_t room = (size_t)(end - from);
+		const __mmask16 there = (__mmask16)_bzhi_u32(0xffff, room < 16 ? room : 16);
 
-		memset(copy->bytes[i], 0, 16);
-		memcpy(copy->bytes[i], from, room < 16 ? room : 16);
+		_mm_storeu_si128((__m128i *)copy->bytes[i], _mm_maskz_loadu_epi8(there, from));
 		copy->at[i] = 16 * i;
 	}
 	*t = (struct texts){copy->bytes[0], copy->at};

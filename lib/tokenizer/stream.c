@@ -85,7 +85,8 @@ tok_stream_bound(const struct tok_stream *s, size_t n)
 	 * Ids of the open pretoken that were given out may be written once more, and removed.
 	 */
 	return (n + prefix_bytes(s->vocab) + stages_wait(s)) * s->vocab->ids_per_byte + s->n_held +
-	       tok_pretoken_waits(s) + (s->keeps ? s->ids_given : 0) + unigram_waits(s) + s->n_before + s->n_after;
+	       tok_pretoken_waits(s) + (s->keeps ? s->ids_given : 0) + unigram_waits(s) +
+	       s->n_before + s->n_after;
 }
 
 size_t

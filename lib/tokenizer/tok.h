@@ -374,13 +374,15 @@ struct tok_stream {
 	uint32_t unmerged_low;	/* vocab->unmerged[low .. high): the tokens for whole pretokens */
 	uint32_t unmerged_high; /* that begin with the open pretoken */
 	uint32_t node;		/* automaton state at the end of the open pretoken */
+	uint32_t followed;	/* node of the first n_followed bytes of kept[] */
 	uint32_t base;	/* the token that ends where pos[0] begins; TOK_NO_TOKEN at the start */
 	uint32_t n_pos; /* bytes in pos[]: their ids are not given out yet */
 	uint16_t n_run; /* equal bytes at the end of the open pretoken */
 	uint8_t run_byte;
 	bool keeps; /* the bytes of the open pretoken are in kept[], from 1 on */
 	uint8_t n_kept;
-	uint8_t n_machine;  /* of them: bytes that went through pos[] */
+	uint8_t n_machine; /* of them: bytes that went through pos[] */
+	uint8_t n_followed;
 	uint8_t kept_given; /* bytes whose ids were given out, and these ids */
 	uint8_t ids_given;
 	uint8_t kept[1 + TOK_KEPT_MAX];

@@ -282,7 +282,8 @@ encode_alone(struct tok_stream *s, const uint8_t *p, size_t len, uint32_t *ids)
  * Copy the ids of the pretokens first .. last - 1, all of which have ids. The copies may write more
  * than the ids: there is room for three ids per byte (tok_stream_bound), and each pretoken has at
  * least one byte. So there is room for six ids before the last pretoken, and for fifteen from a
- * pretoken of five ids on. This does not hold where a normalizer sets the bound (`tight`).
+ * pretoken of five ids on. (Bytes kept from the piece before count once; many others follow them.)
+ * This does not hold where a normalizer sets the bound (`tight`).
  */
 static inline uint32_t *
 give_out(const struct tok_vocab *v, const struct tok_block *b, uint32_t first, uint32_t last,

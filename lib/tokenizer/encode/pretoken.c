@@ -17,7 +17,8 @@ static void
 keep(struct tok_stream *s)
 {
 	s->keeps = true;
-	s->n_kept = s->n_machine = s->kept_given = s->ids_given = 0;
+	s->n_kept = s->n_machine = s->n_followed = s->kept_given = s->ids_given = 0;
+	s->followed = 0;
 }
 
 void
@@ -84,20 +85,23 @@ give_answer(struct tok_stream *s, struct tok_cache_ids answer, uint32_t *ids)
 }
 
 /*
- * Do longer tokens begin with these bytes? Then nothing of a pretoken that begins with them is
- * certain, as most pretokens that a cut leaves open. The machine would say the same, much later.
+ * Do longer tokens begin with the kept bytes? Then nothing of a pretoken that begins with them is
+ * certain, as with most pretokens that a cut leaves open. The machine would say the same, much
+ * later.
  */
 static bool
-begin_tokens(const struct tok_vocab *v, const uint8_t *p, uint32_t n)
+begin_tokens(struct tok_stream *s)
 {
-	const struct tok_node *node = &v->node[0];
+	const struct tok_node *nodes = s->vocab->node;
 
-	for (uint32_t i = 0; i < n; i++) {
-		if (!tok_has_child(node, p[i]))
+	for (; s->n_followed < s->n_kept; s->n_followed++) {
+		const uint8_t byte = s->kept[1 + s->n_followed];
+
+		if (!tok_has_child(&nodes[s->followed], byte))
 			return false;
-		node = &v->node[tok_child(node, p[i])];
+		s->followed = tok_child(&nodes[s->followed], byte);
 	}
-	return node->extends;
+	return nodes[s->followed].extends;
 }
 
 uint32_t *
@@ -110,7 +114,7 @@ tok_pretoken_release(struct tok_stream *s, uint32_t *ids)
 		return tok_greedy_release(s, ids);
 	if (!s->keeps)
 		return tok_bpe_release(s, ids);
-	if (s->n_kept == 0 || begin_tokens(s->vocab, s->kept + 1, s->n_kept))
+	if (s->n_kept == 0 || begin_tokens(s))
 		return ids;
 	if (s->cache != NULL) {
 		const struct tok_cache_ids known = tok_cache_word(s->cache, s->kept, len);

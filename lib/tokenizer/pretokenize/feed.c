@@ -160,19 +160,19 @@ finish(struct tok_stream *s, uint32_t **ids)
 }
 
 /*
- * Text up to this length, as packets bring it, is copied behind the open pretoken. So this is
- * encoded with the others, not alone, when every miss is waited for.
+ * Text up to this length, as packets bring it, is copied behind the open pretoken. So the two are
+ * encoded as if there had been no cut. Alone, the pretoken would wait for each miss of the CPU's
+ * caches.
  */
 #define TOGETHER_MAX 2048
+#define OPEN_MAX TOK_SCAN_BLOCK /* bytes of the open pretoken, and of held[] */
 
-/* The open pretoken is at most as long as a block of the text. So hostile text is read twice at
- * most. */
+/* At least half of what is encoded is new. So hostile text is encoded twice at most. */
 static bool
 goes_together(const struct tok_stream *s, size_t n)
 {
-	return s->state != TOK_ST_NONE && s->keeps && n >= TOK_SCAN_BLOCK &&
-	       s->n_kept + s->n_held <= TOK_SCAN_BLOCK &&
-	       n + s->n_kept + s->n_held <= TOGETHER_MAX;
+	return s->state != TOK_ST_NONE && s->keeps && s->n_kept + s->n_held <= OPEN_MAX &&
+	       n >= OPEN_MAX && n <= TOGETHER_MAX;
 }
 
 /* Copy the n bytes at p behind the open pretoken. Returns the length of both. */
@@ -187,19 +187,20 @@ put_together(const struct tok_stream *s, uint8_t *text, const uint8_t *p, size_t
 }
 
 /* tok_encode_whole() for a text that begins with the open pretoken, some ids of which may have been
- * given out. Returns 0, with nothing done, if this does not end. */
+ * given out. Returns 0, with nothing changed, if the pretoken does not end in it. */
 static size_t
 encode_together(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids)
 {
 	uint32_t *from = *ids;
-	size_t took, given = s->ids_given;
+	size_t took, made, given = s->ids_given;
 
 	tok_pretoken_rewind(s);
 	took = tok_encode_whole(s, p, n, last, ids);
 	if (took == 0 || took == TOK_NO_BORDER)
 		return took;
-	given = given < (size_t)(*ids - from) ? given : (size_t)(*ids - from);
-	memmove(from, from + given, (size_t)(*ids - from - given) * sizeof(*from));
+	made = (size_t)(*ids - from);
+	given = given < made ? given : made; /* more only with tables that contradict each other */
+	memmove(from, from + given, (made - given) * sizeof(*from));
 	*ids -= given;
 	s->state = TOK_ST_NONE;
 	s->n_held = 0;
@@ -210,7 +211,7 @@ encode_together(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uin
 bool
 tok_pretok_feed(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids)
 {
-	uint8_t text[TOGETHER_MAX];
+	uint8_t text[OPEN_MAX + TOGETHER_MAX];
 	size_t took = 0;
 
 	if (goes_together(s, n)) {

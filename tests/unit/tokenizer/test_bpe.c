@@ -259,36 +259,50 @@ TEST(release_looks_at_so_much_and_no_more)
 	assert_true(late > 0);
 }
 
+/* As early as single bytes, too, and with nothing written beyond the bound. */
 TEST(random_cuts_equal_whole)
 {
 	uint64_t seed = 3;
-	enum { LONG = 6000 };
+	enum { LONG = 6000, BEHIND = 0xa5a5a5a5 };
 	uint8_t *text = malloc(LONG);
-	uint32_t *want = malloc(LONG * sizeof(*want)), *got = malloc(3 * LONG * sizeof(*got));
+	uint32_t *want = malloc(LONG * sizeof(*want)), *got = malloc(6 * LONG * sizeof(*got));
 
 	assert_non_null(text);
 	assert_non_null(want);
 	assert_non_null(got);
 	for (int round = 0; round < 120; round++) {
 		const char *alphabet = alphabets[round % 4];
+		struct tok_stream s, bytes;
 		struct small_vocab sv;
-		struct tok_stream s;
-		uint32_t at = 0, given = 0, n = LONG;
+		uint32_t at = 0, given = 0, by_bytes = 0, n = LONG;
 
 		small_vocab_make(&sv, &seed, alphabet, 1 + small_random(&seed, 80));
 		random_text(&seed, alphabet, text, n);
+		/* many pretokens in half of the rounds; no token has a blank inside */
+		for (uint32_t i = 0; round % 8 >= 4 && i < n; i++)
+			text[i] = small_random(&seed, round % 3 * 15 + 2) == 0 ? ' ' : text[i];
 		tok_stream_init(&s, sv.v, NULL, 0);
+		tok_stream_init(&bytes, sv.v, NULL, 0);
 		while (at < n) {
-			uint32_t piece = 1 + small_random(&seed, round % 2 ? 2000 : 20);
+			uint32_t piece = 1 + small_random(&seed, round % 2 ? 2000 : 20), room;
 			struct tok_result r;
 
 			piece = piece < n - at ? piece : n - at;
-			r = tok_stream_feed(&s, text + at, piece, at + piece == n, got + given,
-				3 * LONG - given);
+			room = (uint32_t)tok_stream_bound(&s, piece);
+			assert_in_range(given + room, 0, 6 * LONG - 1);
+			got[given + room] = BEHIND;
+			r = tok_stream_feed(
+				&s, text + at, piece, at + piece == n, got + given, room);
 			assert_int_equal(r.status, TOK_OK);
 			assert_int_equal(r.consumed, piece);
+			assert_int_equal(got[given + room], BEHIND);
 			given += (uint32_t)r.produced;
-			at += piece;
+			for (; piece > 0; piece--, at++) {
+				r = tok_stream_feed(&bytes, text + at, 1, at + 1 == n, want, LONG);
+				assert_int_equal(r.status, TOK_OK);
+				by_bytes += (uint32_t)r.produced;
+			}
+			assert_int_equal(given, by_bytes);
 		}
 		assert_same(got, given, want, small_encode(&sv, text, n, want), text, 40, "long");
 		small_vocab_free(&sv);
@@ -296,6 +310,44 @@ TEST(random_cuts_equal_whole)
 	free(text);
 	free(want);
 	free(got);
+}
+
+/* Each invalid byte gives as many ids as the bound allows for one. All but the last are a whole
+ * pretoken, which is encoded with the one that the cut left open. */
+TEST(invalid_bytes_behind_a_cut_fit_the_bound)
+{
+	enum { MOST = 60, BROKEN = 40, BEHIND = 0xa5a5a5a5 };
+	uint64_t seed = 6;
+	uint32_t given = 0;
+
+	for (int round = 0; round < 400; round++) {
+		uint32_t want[3 * (MOST + BROKEN)], got[6 * (MOST + BROKEN)], room, early;
+		const uint32_t n = 1 + small_random(&seed, MOST);
+		const char *alphabet = alphabets[round % 4];
+		uint8_t text[MOST + BROKEN];
+		struct small_vocab sv;
+		struct tok_stream s;
+		struct tok_result r, whole;
+
+		small_vocab_make(&sv, &seed, alphabet, 1 + small_random(&seed, 50));
+		random_text(&seed, alphabet, text, n);
+		memset(text + n, 0xff, BROKEN);
+		text[n + BROKEN - 2] = 'x';
+		whole = tok_encode(sv.v, NULL, text, n + BROKEN, 0, want, 3 * (MOST + BROKEN));
+		tok_stream_init(&s, sv.v, NULL, 0);
+		r = tok_stream_feed(&s, text, n, false, got, 3 * MOST);
+		early = (uint32_t)r.produced;
+		given += early;
+		room = (uint32_t)tok_stream_bound(&s, BROKEN);
+		got[early + room] = BEHIND;
+		r = tok_stream_feed(&s, text + n, BROKEN, true, got + early, room);
+		assert_int_equal(r.status, TOK_OK);
+		assert_int_equal(got[early + room], BEHIND);
+		assert_int_equal(early + r.produced, whole.produced);
+		assert_memory_equal(got, want, whole.produced * sizeof(*got));
+		small_vocab_free(&sv);
+	}
+	assert_true(given > 0);
 }
 
 TEST(short_room_is_said_and_nothing_is_lost)

@@ -151,7 +151,7 @@ hold(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *m, uint32_t 
 }
 
 /*
- * A cut in the text costs about as much as 150 bytes of it, so packets in order wait for those of
+ * A cut in the text costs about as much as 300 bytes of it, so packets in order wait for those of
  * the same burst that continue them. False: feed it now.
  */
 static bool

@@ -10,7 +10,6 @@
 #include "sim.h"
 
 #define PAUSE MS
-#define AGAIN_MS 10
 #define SLOW_RECORDS 2
 
 void

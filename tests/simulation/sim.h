@@ -312,7 +312,6 @@ struct key {
 
 /* A stream of the ring, by its serial. */
 struct serial {
-	uint32_t key_1; /* in keys, from 1; 0: unknown */
 	uint32_t n;
 	bool begun, over, wrong;
 	struct answer answer;

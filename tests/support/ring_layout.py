@@ -16,10 +16,8 @@ HEAD_OFFSET = 64
 TAIL_OFFSET = 128
 
 RINGS_MAX = 63
-CURSOR_STRIDE = 64
 CURSOR_BYTES = 4096
 ATTACH_MAGIC = 0x54544144
-MODE_READER = 1
 MODE_TAP = 2
 
 HDR = struct.Struct("<QIIQQQQIIIHH")  # up to head; head and tail are loaded by themselves
@@ -39,23 +37,6 @@ REC_FIRST = 1 << 0
 REC_LAST = 1 << 1
 REC_ABORT = 1 << 2
 REC_KEYS = 1 << 3
-
-
-class Hdr(NamedTuple):
-    """struct tokd_ring_hdr up to head."""
-
-    magic: int
-    version: int
-    worker: int
-    data_off: int
-    data_bytes: int
-    instance: int
-    tsc_hz: int
-    vocab: int
-    lcore: int
-    block_size: int
-    key_scheme: int
-    key_bytes: int
 
 
 class Rec(NamedTuple):

@@ -27,7 +27,6 @@ OWN = (
     *("run.json", "trials", "kept", "hgrm"),
     *("results.json", "results.csv", "table.md", "report.html"),
 )
-STATES = ("done", "missing", "refused", "failed")
 
 
 class StoreError(Exception):
@@ -42,7 +41,7 @@ class Trial:
     task: str
     parameters: dict[str, Any]
     repeat: int
-    state: str  # of STATES
+    state: str  # done, missing, refused, failed
     reason: str = ""
     values: dict[str, float] = field(default_factory=dict)
     samples: dict[str, str] = field(default_factory=dict)

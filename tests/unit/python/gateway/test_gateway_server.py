@@ -40,8 +40,6 @@ BAD = 4  # clients of each kind
 BODY_MAX = 256 << 10
 FLAT = len(os.sched_getaffinity(0)) * (16 << 20)  # caches of each thread: it may grow so far
 
-Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-
 
 def post(body: object, path: str = "/tokenize", *headers: str) -> bytes:
     data = body if isinstance(body, bytes) else json.dumps(body).encode()

@@ -146,14 +146,14 @@ def compute_capabilities() -> List[str]:
 
 
 def gencode(tools: Tools) -> List[str]:
-    """For the GPUs here; else for two generations, and PTX for later ones."""
+    """For the GPUs here; else for sm_90, and PTX for all from sm_80 on."""
     known = ran([str(tools.nvcc), "--list-gpu-code"], 60).split()
     here = compute_capabilities()
     if here and all(f"sm_{arch}" in known for arch in here):
         return [word for arch in here for word in ("-gencode", f"arch=compute_{arch},code=sm_{arch}")]
     return [
-        *("-gencode", "arch=compute_80,code=sm_80"),
-        *("-gencode", "arch=compute_90,code=[sm_90,compute_90]"),
+        *("-gencode", "arch=compute_80,code=compute_80"),
+        *("-gencode", "arch=compute_90,code=sm_90"),
     ]
 
 

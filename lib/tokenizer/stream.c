@@ -82,10 +82,11 @@ tok_stream_bound(const struct tok_stream *s, size_t n)
 	/*
 	 * Text held for added tokens in normalized text is counted like new text: a blank may be
 	 * put before each part of it, and give_out() (encode/block.c) writes beyond the last id.
-	 * Ids of the open pretoken that were given out may be written once more, and removed.
+	 * The open pretoken's bytes whose ids were given out may be encoded once more, and these
+	 * ids removed. Tables that contradict each other may then give an id for each byte.
 	 */
 	return (n + prefix_bytes(s->vocab) + stages_wait(s)) * s->vocab->ids_per_byte + s->n_held +
-	       tok_pretoken_waits(s) + (s->keeps ? s->ids_given : 0) + unigram_waits(s) +
+	       tok_pretoken_waits(s) + (s->keeps ? s->kept_given : 0) + unigram_waits(s) +
 	       s->n_before + s->n_after;
 }
 

@@ -17,6 +17,7 @@
 #include "fuzz.h"
 #include "build/model_make.h"
 #include "build/pieces.h"
+#include "pretokenize/pretok.h"
 #include "small_vocab.h"
 
 #define KINDS 14
@@ -361,12 +362,34 @@ change(struct input *in)
 }
 
 static void
+feed(const struct tok_vocab *v, struct tok_cache *cache, const char *p, size_t n, size_t first,
+	size_t each)
+{
+	static struct tok_stream s;
+	struct tok_result r = {.status = TOK_OK};
+
+	tok_stream_init(&s, v, cache, FLAGS);
+	MUST(tok_stream_bound(&s, 1) <= TOK_STREAM_HELD_MAX);
+	for (size_t at = 0, some = first; at < n && r.status != TOK_BAD; at += some, some = each) {
+		const size_t room = tok_stream_bound(&s, some);
+		uint32_t *ids = malloc(room * sizeof(*ids));
+
+		r = tok_stream_feed(&s, p + at, some, at + some == n, ids, room);
+		MUST(r.status == TOK_OK || r.error == TOK_ERROR_CARRY ||
+			r.error == TOK_ERROR_WHITE);
+		MUST(tok_stream_bound(&s, 1) <= TOK_STREAM_HELD_MAX);
+		free(ids);
+	}
+}
+
+static void
 use(const struct tok_vocab *v)
 {
 	static uint8_t text[sizeof(sample) * 4096];
-	static struct tok_stream s;
 	static struct tok_cache *cache;
-	const size_t n = sizeof(sample) - 1, bound = tok_encode_bound(v, n, FLAGS);
+	const size_t n = sizeof(sample) - 1, open = n - TOK_SCAN_BLOCK - 2,
+		     bound = tok_encode_bound(v, n, FLAGS);
+	char broken[sizeof(sample)];
 	uint32_t *ids = malloc(bound * sizeof(*ids));
 	struct tok_result r;
 
@@ -379,17 +402,13 @@ use(const struct tok_vocab *v)
 	r = tok_decode(v, ids, r.produced, text, sizeof(text));
 	MUST(r.status == TOK_OK || r.error == TOK_ERROR_ID);
 	free(ids);
-	tok_stream_init(&s, v, cache, FLAGS);
-	for (size_t at = 0; at < n && r.status != TOK_BAD; at++) {
-		const size_t room = tok_stream_bound(&s, 1);
-
-		MUST(room <= TOK_STREAM_HELD_MAX);
-		ids = malloc(room * sizeof(*ids));
-		r = tok_stream_feed(&s, sample + at, 1, at + 1 == n, ids, room);
-		MUST(r.status == TOK_OK || r.error == TOK_ERROR_CARRY ||
-			r.error == TOK_ERROR_WHITE);
-		free(ids);
-	}
+	feed(v, cache, sample, n, 1, 1);
+	/* The second piece goes with the pretoken that the first one leaves open. */
+	MUST(n - open >= TOK_SCAN_BLOCK);
+	feed(v, cache, sample, n, open, n - open);
+	memcpy(broken, sample, n);
+	memset(broken + open, 0xff, 32);
+	feed(v, cache, broken, n, open, n - open);
 	tok_cache_free(cache);
 }
 

@@ -131,8 +131,8 @@ copy_of(const void *bytes, size_t n)
 	return copy;
 }
 
-/* In pieces as `cuts` says: 0 to 31 bytes each, with as little room as may be where bit 7 is set.
- */
+/* In pieces as `cuts` says: 0 to 31 bytes each, or seven times as many where bit 5 is set, with as
+ * little room as may be where bit 7 is set. */
 static struct tok_result
 stream_all(const struct tok_vocab *v, struct tok_cache *c, struct input cuts, const uint8_t *text,
 	size_t n, uint32_t flags, uint32_t *ids)
@@ -144,7 +144,8 @@ stream_all(const struct tok_vocab *v, struct tok_cache *c, struct input cuts, co
 	tok_stream_init(&s, v, c, flags);
 	for (;;) {
 		const uint8_t cut = input_more(&cuts) ? (uint8_t)input_take(&cuts, 1) : 31;
-		const size_t left = n - at, piece = cut % 32u < left ? cut % 32u : left;
+		const size_t left = n - at, want = cut % 32u * (cut & 0x20 ? 7 : 1);
+		const size_t piece = want < left ? want : left;
 		const bool last = piece == left && !(cut & 0x40);
 		const size_t bound = tok_stream_bound(&s, piece);
 		const size_t room = cut & 0x80 ? tok_stream_bound(&s, 1) : bound;

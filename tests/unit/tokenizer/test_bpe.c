@@ -10,6 +10,7 @@
 #include "test.h"
 #include "encode/bpe.h"
 #include "build/model_make.h"
+#include "build/vocab_table.h"
 #include "small_vocab.h"
 
 #define TEXT_MAX 200
@@ -312,6 +313,15 @@ TEST(random_cuts_equal_whole)
 	free(got);
 }
 
+/* As a file that lies might have them: what the machine joins to tokens, no merge makes. */
+static void
+forget_merges(struct tok_vocab *v)
+{
+	memset(v->pair, 0xff, tok_vocab_table_n(v, TOK_TABLE_PAIR) * sizeof(*v->pair));
+	for (uint32_t i = 0; i < 256 * 256; i++)
+		v->byte_pair[i].merge = UINT32_MAX;
+}
+
 /* Each invalid byte gives as many ids as the bound allows for one. All but the last are a whole
  * pretoken, which is encoded with the one that the cut left open. */
 TEST(invalid_bytes_behind_a_cut_fit_the_bound)
@@ -324,12 +334,15 @@ TEST(invalid_bytes_behind_a_cut_fit_the_bound)
 		uint32_t want[3 * (MOST + BROKEN)], got[6 * (MOST + BROKEN)], room, early;
 		const uint32_t n = 1 + small_random(&seed, MOST);
 		const char *alphabet = alphabets[round % 4];
+		const bool lies = round % 8 >= 4;
 		uint8_t text[MOST + BROKEN];
 		struct small_vocab sv;
 		struct tok_stream s;
 		struct tok_result r, whole;
 
 		small_vocab_make(&sv, &seed, alphabet, 1 + small_random(&seed, 50));
+		if (lies)
+			forget_merges(sv.v);
 		random_text(&seed, alphabet, text, n);
 		memset(text + n, 0xff, BROKEN);
 		text[n + BROKEN - 2] = 'x';
@@ -343,9 +356,11 @@ TEST(invalid_bytes_behind_a_cut_fit_the_bound)
 		r = tok_stream_feed(&s, text + n, BROKEN, true, got + early, room);
 		assert_int_equal(r.status, TOK_OK);
 		assert_int_equal(got[early + room], BEHIND);
+		small_vocab_free(&sv);
+		if (lies)
+			continue;
 		assert_int_equal(early + r.produced, whole.produced);
 		assert_memory_equal(got, want, whole.produced * sizeof(*got));
-		small_vocab_free(&sv);
 	}
 	assert_true(given > 0);
 }

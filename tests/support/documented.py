@@ -76,7 +76,8 @@ def run(statement: ast.stmt, line: str, names: dict[str, object], where: str) ->
     return 1
 
 
-def page(path: Path) -> None:
+def page(path: Path) -> int:
+    """Returns how many statements ran."""
     names: dict[str, object] = {}
     needs, ran, compared = dict(NEEDS), 0, 0
     exec("import dpdk_tokd", names)
@@ -91,6 +92,7 @@ def page(path: Path) -> None:
         compared += run(statement, line, names, path.name)
         ran += 1
     print(f"{path.name}: {ran} statements, {compared} values")
+    return ran
 
 
 if __name__ == "__main__":

@@ -46,6 +46,8 @@ def test_the_document_has_every_command_counter_and_stage(start, gpt2_file: Path
     told = all_help(appliance)
     for name, text in told.items():
         assert rows.get(name) == text, f"doc/reference/telemetry.md wants: | `{name}` | {text} |"
+    counters = document.partition("\n## Counters\n")[2].partition("\n## ")[0]
+    assert set(re.findall(r"^\| `(\w+)` \|", counters, re.MULTILINE)) <= told.keys()
     for command in appliance.telemetry("/"):
         if command.startswith("/tokd/"):
             assert f"`{command}" in document

@@ -247,6 +247,7 @@ WORLD_TEST(without_credit_it_waits_and_asks)
 	world_run(w, 1);
 	assert_true(w->now < 500 * MS);
 	text_right(&t);
+	assert_in_range(w->server.most_ahead, 1, 4);
 }
 
 /* Its ids fill the reply window: only their acknowledgement can give it room (rule 9). */

@@ -48,9 +48,8 @@ class Stream:
 class Server:
     """`lose(n)` says whether the n-th packet, in or out, is lost."""
 
-    def __init__(self, lose: Callable[[int], bool], window: int = WINDOW, reason: int = 0) -> None:
+    def __init__(self, lose: Callable[[int], bool], reason: int = 0) -> None:
         self.lose = lose
-        self.window = window
         self.reason = reason  # if not 0, everything is refused with it
         self.spoil = False  # one id of each answer is wrong, under a right checksum
         self.plain = False
@@ -134,7 +133,7 @@ class Server:
         ack = stream.ack
         held = sum(1 << (n - ack - 1) for n in stream.packets if ack < n <= ack + 64)
         header = REP.pack(
-            *(MAGIC, 1, REPLY, flags, epoch, self.vocab, stream_id, ack, self.window, held),
+            *(MAGIC, 1, REPLY, flags, epoch, self.vocab, stream_id, ack, WINDOW, held),
             *(first, len(ids), len(every), crc, self.reason, len(every)),  # an id is a byte
         )
         return header + ids.tobytes()

@@ -35,7 +35,7 @@ def corpus_lines(name: str, lines: int) -> list[str]:
 
 
 def code_points() -> Iterator[str]:
-    """Every code point alone and between letters, many to a text: a blank keeps them apart."""
+    """Each of CODE_POINTS alone and between letters, many to a text: a blank keeps them apart."""
     for form in (" {} ", " a{}b ", " a{}"):
         for at in range(0, len(CODE_POINTS), 48):
             yield "x".join(form.format(chr(cp)) for cp in CODE_POINTS[at : at + 48])

@@ -34,8 +34,8 @@ static const struct opt_def defs[] = {
 	{"vlan", "ID", OPT_COUNT, FIELD(vlan), 0, 4094, "0",
 		"802.1Q VLAN to serve; 0: untagged frames"},
 	{"allow", "PREFIX[,...]", OPT_TEXT, FIELD(allow), 0, 0, NULL,
-		"serve only these addresses, as in 10.1.0.0/16,2001:db8::/32; or the path of a file "
-		"with one per line, which begins with / or .",
+		"serve only these addresses, as in 10.1.0.0/16,2001:db8::/32; or a file with one "
+		"address per line, given by a path that begins with / or .",
 		.check = tokd_check_allow},
 	{"fragments", "N", OPT_COUNT, FIELD(fragments), 0, 4096, "64",
 		"datagrams reassembled from IP fragments at a time, with one worker only; 0: none"},

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from bench.gpu_check import build, figures, main, parts, report
 from bench.gpu_check.phases import a_exact, e_engines
-from bench.gpu_check.run import NotRun, Run, Wrong
+from bench.gpu_check.run import Late, NotRun, Run, Wrong
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -33,7 +33,8 @@ def run_in(folder: Path) -> Run:
 
 
 def one(function, limit_s: float, folder: Path) -> dict:
-    return parts.run_part(parts.Part("A", 1, "a part", 60, function), run_in(folder), limit_s)
+    part = parts.Part("A", 1, "a part", limit_s, function)
+    return parts.run_part(part, run_in(folder), limit_s)
 
 
 # Summaries
@@ -157,6 +158,32 @@ def test_a_program_that_hangs_is_time_and_makes_the_whole_wrong(tmp_path):
     assert main.failed({"parts": [result]})
 
 
+def hangs_for(asked_s: float):
+    def hangs(run: Run) -> None:
+        run.failed("a program", *run.call(["sh", "-c", "exec sleep 100"], asked_s))
+
+    return hangs
+
+
+def test_a_part_whose_phase_is_over_did_not_hang(tmp_path):
+    part = parts.Part("A", 1, "a part", 60, hangs_for(40))
+    result = parts.run_part(part, run_in(tmp_path), 4)
+    assert (result["state"], result["why"]) == ("not run", "time: its phase is over")
+    assert not main.failed({"parts": [result]})
+
+
+def test_a_part_that_is_killed_at_the_end_of_its_phase_did_not_hang(tmp_path):
+    part = parts.Part("A", 1, "a part", 60, lambda run: time.sleep(100))
+    result = parts.run_part(part, run_in(tmp_path), 1)
+    assert (result["state"], result["why"]) == ("not run", "time: its phase is over")
+    assert not main.failed({"parts": [result]})
+
+
+def test_a_program_that_hangs_before_its_phase_is_over_hung(tmp_path):
+    part = parts.Part("A", 1, "a part", 60, hangs_for(1))
+    assert main.failed({"parts": [parts.run_part(part, run_in(tmp_path), 20)]})
+
+
 def test_rows_that_hang_in_one_ring_are_time_and_the_other_ring_is_tried(monkeypatch, tmp_path):
     def hangs(run: Run, ring: str) -> None:
         if ring == "gpu":
@@ -180,6 +207,35 @@ def test_outputs_that_cannot_be_shared_are_no_failure(why, state, monkeypatch, t
 
     monkeypatch.setattr(Run, "measured", fails)
     assert one(e_engines.by_ipc, 20, tmp_path)["state"] == state
+
+
+SAID = {"ring": "host", "series": [], "ids": 8, "ns": 1, "answers": 1, "start_ns": 1}
+
+
+@pytest.mark.parametrize(
+    ("why", "state"), [(Wrong("it ended with 1"), "WRONG"), (Late("it timed out"), "not run")]
+)
+def test_an_engine_that_fails_leaves_the_others_their_figures(why, state, monkeypatch, tmp_path):
+    order = []
+
+    def measured(run: Run, *_: object, graphs: int, external: int, **__: object) -> dict:
+        order.append((graphs, external))
+        run.fact("order", order)
+        if (graphs, external) == (0, e_engines.OWN):
+            raise why
+        return SAID
+
+    monkeypatch.setattr(Run, "on_gpu", True)
+    monkeypatch.setattr(Run, "measured", measured)
+    result = one(e_engines.in_process, 20, tmp_path)
+    rates = [f["what"] for f in result["figures"] if f["unit"] == "a second"]
+    assert len(rates) == 9 and not any(
+        e_engines.ENGINES[e_engines.OWN] in rate and "workers" in rate for rate in rates
+    )
+    assert len(result["right"]) == 9 and result["state"] == state
+    assert main.failed({"parts": [result]})
+    # With workers both engines are measured before any graph is made.
+    assert [graphs for graphs, _ in result["facts"]["order"]] == [0] * 6 + [1] * 6
 
 
 def test_no_part_may_outlast_its_phase():

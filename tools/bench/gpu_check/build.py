@@ -108,13 +108,21 @@ def find_tools() -> Tools:
     return Tools(nvcc, gcc, gxx)
 
 
+DRIVER_FOLDER = Path("/usr/local/nvidia/lib64")  # where containers have it, not always on the path
 COMPILE_S = 900  # beside other builds on two CPUs nvcc took more than 300 s for three targets
 
 
+def with_driver(env: Dict[str, str]) -> Dict[str, str]:
+    """`env`, with a PATH, and the driver's libraries where a program looks for them."""
+    more = {"PATH": env.get("PATH", os.defpath)}
+    if DRIVER_FOLDER.is_dir():
+        more["LD_LIBRARY_PATH"] = f"{env.get('LD_LIBRARY_PATH', '')}:{DRIVER_FOLDER}".lstrip(":")
+    return {**env, **more}
+
+
 def ran(command: List[str], limit_s: float = 300) -> str:
-    """Output of a command; raises BuildError if it fails. Sets a PATH if there is none."""
-    env = dict(os.environ)
-    env.setdefault("PATH", os.defpath)
+    """Output of a command; raises BuildError if it fails."""
+    env = with_driver(dict(os.environ))
     try:
         end = subprocess.run(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=limit_s, env=env, check=False

@@ -34,7 +34,7 @@ from typing import Any
 
 from . import parts, report
 from .build import Build, BuildError, default_folder
-from .run import NO_GPU, Run, environment, python
+from .run import NO_GPU, PHASE_OVER, Run, environment, python
 
 STARTED = "%Y-%m-%d %H:%M:%S UTC"
 # Run before anything is built, in a process of its own: has the driver a GPU? A driver that fails
@@ -145,7 +145,7 @@ class Check:
         self.write(f"Running {each.phase}: {each.title}")
         if left_s < 1:
             result = parts.new_result(each, "not run")
-            result["why"] = "time: its phase is over"
+            result["why"] = PHASE_OVER
         else:
             result = parts.run_part(each, self.run_of, min(each.limit_s, left_s))
         self.report["parts"][at] = result

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from . import phases
-from .run import GRACE_S, Late, NotRun, Run, Wrong
+from .run import GRACE_S, PHASE_OVER, Late, NotRun, Run, Wrong
 
 PR_SET_PDEATHSIG = 1
 PHASE_LIMIT_S = {"A": 240, "E": 270}  # together with the build within ten minutes
@@ -118,9 +118,10 @@ def said(path: Path) -> Iterator[list[Any]]:
             yield json.loads(line)
 
 
-def judged(each: Part, words: list[list[Any]], late: bool, how: str) -> dict[str, Any]:
-    """The result, from the records and the way the process ended."""
+def judged(each: Part, words: list[list[Any]], late: str, how: str) -> dict[str, Any]:
+    """The result, from the records and the way the process ended. `late`: why it was killed."""
     result = new_result(each, "right")
+    reasons: list[str] = [late] if late else []
     ended = False
     for kind, value in words:
         if kind in ("right", "skipped", "wrong"):
@@ -130,16 +131,18 @@ def judged(each: Part, words: list[list[Any]], late: bool, how: str) -> dict[str
         elif kind == "fact":
             result["facts"][value[0]] = value[1]
         elif kind == "not_run":
-            result["state"], result["why"] = "not run", value
+            result["state"] = "not run"
+            reasons.append(value)
         elif kind == "late":
-            result["state"], result["why"], result["hung"] = "not run", f"time: {value}", True
+            result["state"], result["hung"] = "not run", True
+            reasons.append(f"time: {value}")
         elif kind == "end":
             ended = True
+    result["why"] = "; ".join(reasons)
     if result["wrong"]:
-        result["state"], result["why"] = "WRONG", ""
+        result["state"] = "WRONG"
     elif late:
-        result["state"], result["why"] = "not run", "time: it exceeded its limit"
-        result["hung"] = True
+        result["state"] = "not run"
     elif not ended:
         result["wrong"].append(f"the part ended without its last record: {how}")
         result["state"] = "WRONG"
@@ -181,7 +184,8 @@ def wait(pid: int, limit_s: float) -> int | None:
 def run_part(each: Part, run: Run, limit_s: float) -> dict[str, Any]:
     """Runs a part in a process group of its own, and returns its result."""
     began = time.monotonic()
-    run.begin(limit_s)
+    short = limit_s < each.limit_s
+    run.begin(limit_s, short)
     sys.stdout.flush()
     parent = os.getpid()
     # Python ignores exceptions raised around fork(), also by SIGTERM's handler.
@@ -195,7 +199,9 @@ def run_part(each: Part, run: Run, limit_s: float) -> dict[str, Any]:
     finally:
         ended(pid)  # and helpers that it left running
     how = "" if status is None else f"wait status {status}"
-    result = judged(each, list(said(run.records)), status is None, how)
+    late = "" if status is not None else PHASE_OVER if short else "time: it exceeded its limit"
+    result = judged(each, list(said(run.records)), late, how)
+    result["hung"] = result["hung"] or (late != "" and not short)
     result["seconds"] = round(time.monotonic() - began, 2)
     return result
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -10,12 +11,12 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, Union
 
 from . import figures
-from .build import Build
+from .build import Build, with_driver
 
 GRACE_S = 10
 HUNG = 124  # exit code: timed out
@@ -23,7 +24,7 @@ OUTPUT_MOST = 6000  # characters of a program's output in the report: its end
 NO_GPU = 77
 # With these a launch or a copy would wait for the persistent kernel.
 UNWANTED = ("CUDA_LAUNCH_BLOCKING", "CUDA_DEVICE_MAX_CONNECTIONS", "TOKD_GPU_WORKERS")
-DRIVER_FOLDER = Path("/usr/local/nvidia/lib64")  # where containers have it, not always on the path
+PHASE_OVER = "time: its phase is over"
 
 Word = Union[str, Path]
 
@@ -47,12 +48,8 @@ class Wrong(Exception):
 
 def environment(**more: str) -> dict[str, str]:
     """For measured programs. Loads all code at once: lazy loading would wait for the kernel."""
-    env = {k: v for k, v in os.environ.items() if k not in UNWANTED}
-    env.setdefault("PATH", os.defpath)
-    env["CUDA_MODULE_LOADING"] = "EAGER"
-    if DRIVER_FOLDER.is_dir():
-        env["LD_LIBRARY_PATH"] = f"{env.get('LD_LIBRARY_PATH', '')}:{DRIVER_FOLDER}".lstrip(":")
-    return {**env, **more}
+    env = with_driver({k: v for k, v in os.environ.items() if k not in UNWANTED})
+    return {**env, "CUDA_MODULE_LOADING": "EAGER", **more}
 
 
 class Run:
@@ -62,6 +59,7 @@ class Run:
         self.build, self.device, self.seed, self.work = build, device, seed, work
         self.records = work / "records"
         self._until = 0.0
+        self._short = False
 
     @property
     def on_gpu(self) -> bool:
@@ -72,11 +70,12 @@ class Run:
         """Where the ring can be: with the device cpu in host memory only."""
         return ("gpu", "host") if self.on_gpu else ("host",)
 
-    def begin(self, limit_s: float) -> None:
-        """Prepare for the next part, with its time limit."""
+    def begin(self, limit_s: float, short: bool = False) -> None:
+        """Prepare for the next part, with its time limit. `short`: its phase leaves it less."""
         shutil.rmtree(self.work, ignore_errors=True)
         self.work.mkdir(parents=True)
         self._until = time.monotonic() + limit_s
+        self._short = short
 
     def left_s(self) -> float:
         return self._until - time.monotonic()
@@ -103,13 +102,28 @@ class Run:
         """`what`, and either percentiles in microseconds, or `value` and `unit`."""
         self.record("figure", figure)
 
+    @contextlib.contextmanager
+    def apart(self, title: str) -> Iterator[None]:
+        """One of several measurements: if it fails, that is recorded, and the next one is made."""
+        try:
+            yield
+        except Late as why:
+            self.record("late", f"{title}: {why}")
+        except Wrong as why:
+            self.wrong(f"{title}: {why}")
+
     # Programs
 
     def call(
         self, command: Sequence[Word], limit_s: float | None = None, **env: str
     ) -> tuple[int, str, str]:
-        """Exit code, stdout, stderr. HUNG: it timed out; 127: it cannot be started."""
-        limit = max(1.0, min(limit_s or math.inf, self.left_s() - 2))
+        """Exit code, stdout, stderr. HUNG: it timed out; 127: it cannot be started.
+
+        Raises NotRun if it might have ended in time, and the end of the phase came first.
+        """
+        asked = limit_s or math.inf
+        limit = max(1.0, min(asked, self.left_s() - 2))
+        cut = self._short and limit < asked
         own_limit = max(1, int(limit))  # by its own alarm: no kernel stays on a GPU
         full = environment(TOKD_GPU_DEVICE=self.device, TOKD_GPU_LIMIT_S=str(own_limit), **env)
         began = time.monotonic()
@@ -123,6 +137,8 @@ class Run:
                 check=False,
             )
         except subprocess.TimeoutExpired as late:
+            if cut:
+                raise NotRun(PHASE_OVER) from late
             return (
                 HUNG,
                 _text(late.stdout),
@@ -132,6 +148,8 @@ class Run:
             return 127, "", f"{command[0]}: {wrong_start.strerror}"
         status = end.returncode
         if status != 0 and time.monotonic() - began >= own_limit:
+            if cut:
+                raise NotRun(PHASE_OVER)
             status = HUNG  # by its own alarm, which a wrapper may report differently
         return status, _text(end.stdout), _text(end.stderr)
 

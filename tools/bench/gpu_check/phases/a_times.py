@@ -40,13 +40,15 @@ def produced(run: Run, ring: str, title: str, limit_s: int, **numbers: int) -> d
 def requests(run: Run) -> None:
     n, n_ids = (2000, 50_257) if run.on_gpu else (20, 1000)
     for kind, number in KINDS.items():
-        said = run.measured("requests", "host", kind=number, n=n, n_ids=n_ids)
-        names = {"seen to embedded": f"embed 2048 x 768 f32, {kind}"}
-        run.timed(said, names, goal(run, "embed"))
-        names = {"posted to done read": f"posted to done read, 2048 ids, {kind}"}
-        run.timed(said, names, goal(run, "requests"))
-        if said["backward_stamps"]:
-            run.fact(f"{kind}: stamps of which the later is the smaller", said["backward_stamps"])
+        with run.apart(kind):
+            said = run.measured("requests", "host", kind=number, n=n, n_ids=n_ids)
+            names = {"seen to embedded": f"embed 2048 x 768 f32, {kind}"}
+            run.timed(said, names, goal(run, "embed"))
+            names = {"posted to done read": f"posted to done read, 2048 ids, {kind}"}
+            run.timed(said, names, goal(run, "requests"))
+            if said["backward_stamps"]:
+                what = f"{kind}: stamps of which the later is the smaller"
+                run.fact(what, said["backward_stamps"])
 
 
 def rounds(run: Run, ring: str) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..parts import part
-from ..run import NotRun, Run, Wrong
+from ..run import Run
 from .a_times import KINDS, SERIES
 
 DTYPES = {"f32": 1, "f16": 2, "bf16": 3}
@@ -28,16 +28,17 @@ def some(run: Run, values: Sequence[int]) -> Sequence[int]:
 
 
 def point(run: Run, title: str, **numbers: int) -> None:
-    """One point of a sweep. A point that cannot run says why, and the sweep continues."""
+    """One point of a sweep. If it fails, the sweep continues."""
+    with run.apart(title):
+        measured_at(run, title, **numbers)
+
+
+def measured_at(run: Run, title: str, **numbers: int) -> None:
     ring = run.rings[0]
     base: dict[str, Any] = {"n": ENDLESS, "kept": KEPT, "tokens": 2048}
     if not run.on_gpu:
         base.update(n=30, n_ids=1000, tokens=64)
-    try:
-        said = run.measured("produce", ring, stop_after_s=SECONDS, **{**base, **numbers})
-    except (NotRun, Wrong) as why:
-        run.wrong(f"{title}: {why}")
-        return
+    said = run.measured("produce", ring, stop_after_s=SECONDS, **{**base, **numbers})
     note = (
         f"rows compared of {said['compared']:,} slots" if said["compared"] else "rows not compared"
     )

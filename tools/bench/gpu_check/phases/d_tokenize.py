@@ -10,7 +10,7 @@ from typing import Any
 from .. import figures
 from ..build import ROOT
 from ..parts import part
-from ..run import NO_GPU, Late, NotRun, Run, Wrong
+from ..run import NO_GPU, NotRun, Run, Wrong
 from ..vocabularies import WAYS, file_of
 from .a_times import SERIES
 
@@ -55,13 +55,8 @@ def called(run: Run, program: str, *words: Any) -> str:
 def exact(run: Run) -> None:
     count, text = (20_000 if run.on_gpu else 500), sample(run)
     for name, way in ways(run).items():
-        try:
+        with run.apart(name):
             said = called(run, "gpu_check_texts", *way, count, run.seed, text)
-        except Late as why:
-            run.record("late", f"{name}: {why}")
-        except Wrong as why:
-            run.wrong(f"{name}: {why}")
-        else:
             run.right(f"{name}: {'; '.join(said.split(chr(10))).strip('; ')}")
 
 

@@ -7,6 +7,7 @@ from ..parts import part
 from ..run import NotRun, Run
 from .a_tests import TESTS, tests_run
 from .a_times import KINDS, produced
+from .e_engines import MODES
 
 LAUNCHES = 1_000_000
 # Median times of a launch that Blink's authors give, microseconds.
@@ -41,7 +42,23 @@ def tests_as_graphs(run: Run) -> None:
                 run.skipped(f"{name}, ring {ring}: {why}")
 
 
-@part("E", 30, "a million launches without the host", 60)
+@part("E", 40, "posted to done, graphs beside persistent workers", 90)
+def beside_workers(run: Run) -> None:
+    gpu_needed(run)
+    for how, graphs in MODES:
+        for kind, number in KINDS.items():
+            with run.apart(f"{kind}, {how}"):
+                said = run.measured("requests", "host", kind=number, n=2000, graphs=graphs)
+                for name in ("posted to done read", "seen to embedded"):
+                    run.timed(said, {name: f"{name}, 2048 ids, {kind}, {how}"})
+        for tokens in (8, 2048):
+            title = f"{tokens} ids, 1 in flight, {how}"
+            numbers = {"n": 10_000, "tokens": tokens, "graphs": graphs, "check_every": 1}
+            with run.apart(title):
+                produced(run, "gpu", title, 4, **numbers)
+
+
+@part("E", 70, "a million launches without the host", 60)
 def without_the_host(run: Run) -> None:
     gpu_needed(run)
     numbers = {"n": LAUNCHES, "tokens": 8, "check_every": 1, "graphs": 1}
@@ -56,16 +73,3 @@ def without_the_host(run: Run) -> None:
         run.skipped(f"{text}: fewer than {LAUNCHES:,} in its time")
     else:
         run.right(text)
-
-
-@part("E", 40, "posted to done, graphs beside persistent workers", 90)
-def beside_workers(run: Run) -> None:
-    gpu_needed(run)
-    for how, graphs in (("workers", 0), ("graphs", 1)):
-        for kind, number in KINDS.items():
-            said = run.measured("requests", "host", kind=number, n=2000, graphs=graphs)
-            for name in ("posted to done read", "seen to embedded"):
-                run.timed(said, {name: f"{name}, 2048 ids, {kind}, {how}"})
-        for tokens in (8, 2048):
-            title = f"{tokens} ids, 1 in flight, {how}"
-            produced(run, "gpu", title, 4, n=10_000, tokens=tokens, graphs=graphs, check_every=1)

@@ -72,6 +72,7 @@ struct measure {
 	uint32_t n_series;
 	bool drained;		  /* for the thread of the mode drain */
 	uint64_t host_operations; /* while producers ran: calls of this host to the device */
+	uint64_t start_ns;	  /* of the device's start: with graphs it makes them */
 };
 
 static uint64_t
@@ -247,10 +248,12 @@ static void
 start(struct measure *m)
 {
 	const struct timespec warm = {0, WARM_NS};
+	const uint64_t from = post_now();
 	struct tokg_error err = {{0}};
 
 	if (m->d->ops->start(m->d, 1, &err) < 0)
 		post_fail("%s", err.text);
+	m->start_ns = post_now() - from;
 	post_grant(m->d);
 	if (!is_cpu(m))
 		nanosleep(&warm, NULL);
@@ -281,21 +284,20 @@ begin(const struct measure *m, const char *mode)
 	const struct tokg_geometry *const g = &m->d->geometry;
 
 	printf("{\"mode\": \"%s\", \"device\": \"%s\", \"ring\": \"%s\", \"order\": \"%s\", "
-	       "\"slots\": %u, \"producers\": %u, \"seed\": %" PRIu64 ", ",
+	       "\"slots\": %u, \"producers\": %u, \"seed\": %" PRIu64 ", \"start_ns\": %" PRIu64
+	       ", ",
 		mode, m->d->ops->name, m->d->region ? "host" : "gpu", m->d->order_reason,
-		g->producers * g->slots, g->producers, m->a.seed);
+		g->producers * g->slots, g->producers, m->a.seed, m->start_ns);
 }
 
-/* For kernels of this process beside the consumer's. A vocabulary's has one block on a
- * multiprocessor, and so leaves room. */
+/* For `others`, blocks of kernels of this process beside the consumer's, which has one block on a
+ * multiprocessor with a vocabulary, and else two. */
 static void
-leave_room(struct measure *m, const char *name)
+leave_room(struct measure *m, const char *name, uint32_t others)
 {
-	const uint32_t others = m->a.external == 1 ? ENGINE_BLOCKS : m->a.producers;
-
-	if (m->a.workers == TOKG_WORKERS_DEFAULT && m->a.vocab == NULL &&
-		strncmp(name, "cuda:", 5) == 0)
-		m->a.workers = produce_cuda_workers(atoi(name + 5), others);
+	if (m->a.workers == TOKG_WORKERS_DEFAULT && strncmp(name, "cuda:", 5) == 0)
+		m->a.workers =
+			produce_cuda_workers(atoi(name + 5), m->a.vocab == NULL ? 2 : 1, others);
 }
 
 static void
@@ -816,8 +818,10 @@ main(int argc, char **argv)
 	for (size_t i = 0; argc >= 3 && i < sizeof(modes) / sizeof(modes[0]); i++) {
 		if (strcmp(argv[1], modes[i].name) != 0)
 			continue;
-		if (modes[i].run == measure_produce || m.a.external == 1)
-			leave_room(&m, argv[2]);
+		if (modes[i].run == measure_produce)
+			leave_room(&m, argv[2], m.a.producers);
+		else if (modes[i].run == measure_generate) /* the same for every engine */
+			leave_room(&m, argv[2], ENGINE_BLOCKS);
 		open_device(&m, argv[2], modes[i].run == measure_scan);
 		modes[i].run(&m);
 		if (m.out != NULL && fclose(m.out) != 0)

@@ -61,11 +61,12 @@ struct produce *produce_cuda_open(struct tokg_device *d, const struct produce_co
 	const void *word, struct tokg_error *err);
 
 /*
- * Workers of a consumer of ids on GPU `index` that leaves the producers room. Two of its blocks on
- * each multiprocessor would take all registers, and no producer would ever begin: the place of one
- * block is left for each producer. TOKG_WORKERS_DEFAULT where it leaves room by itself.
+ * Workers of a consumer on GPU `index` that leaves room for `others`, blocks of other kernels. As
+ * many of its blocks as each multiprocessor holds (`of_one`: two, with a vocabulary one) may take
+ * all registers, and no other would ever begin: the place of one block is left for each.
+ * TOKG_WORKERS_DEFAULT where it leaves room by itself.
  */
-uint32_t produce_cuda_workers(int index, uint32_t producers);
+uint32_t produce_cuda_workers(int index, uint32_t of_one, uint32_t others);
 
 struct produce_ops {
 	bool (*start)(struct produce *p, struct tokg_error *err);

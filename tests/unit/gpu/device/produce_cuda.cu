@@ -151,16 +151,16 @@ kernel_ready(cuda_produce *c, struct tokg_error *err)
 } // namespace
 
 extern "C" uint32_t
-produce_cuda_workers(int index, uint32_t producers)
+produce_cuda_workers(int index, uint32_t of_one, uint32_t others)
 {
 	int processors = 0, shared = 0;
 
 	if (cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, index) !=
 			cudaSuccess ||
 		cudaDeviceGetAttribute(&shared, cudaDevAttrMpsEnabled, index) != cudaSuccess ||
-		shared != 0 || 2 * (uint32_t)processors <= 1 + producers)
+		shared != 0 || of_one * (uint32_t)processors <= 1 + others)
 		return TOKG_WORKERS_DEFAULT;
-	return 2 * (uint32_t)processors - 1 - producers;
+	return of_one * (uint32_t)processors - 1 - others;
 }
 
 extern "C" struct produce *

@@ -13,7 +13,7 @@ produce_cuda_open(struct tokg_device *d, const struct produce_config *c, const v
 }
 
 uint32_t
-produce_cuda_workers(int index, uint32_t producers)
+produce_cuda_workers(int index, uint32_t of_one, uint32_t others)
 {
 	return TOKG_WORKERS_DEFAULT;
 }

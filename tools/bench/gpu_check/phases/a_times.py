@@ -36,6 +36,12 @@ def produced(run: Run, ring: str, title: str, limit_s: int, **numbers: int) -> d
     return said
 
 
+def started(run: Run, said: dict[str, Any], title: str) -> None:
+    """The consumer's start: with graphs it makes them, and has no heartbeat meanwhile."""
+    value = said["start_ns"] / 1e6
+    run.figure(what=f"start, {title}", ring=said["ring"], value=value, unit="ms")
+
+
 @part("A", 30, "requests from this host, ring in host memory", 60)
 def requests(run: Run) -> None:
     n, n_ids = (2000, 50_257) if run.on_gpu else (20, 1000)

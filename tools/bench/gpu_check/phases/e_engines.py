@@ -7,11 +7,16 @@ from typing import Any
 
 from ..parts import part
 from ..run import NotRun, Run, Wrong
+from .a_times import started
 
 MODES = (("workers", 0), ("graphs", 1))
 STREAMS = {1: (1, 1), 16: (4, 4), 256: (16, 16)}  # producers, and lanes of each
 MADE = 8  # ids of an answer
 OWN, THREAD, PROCESS = 0, 1, 2
+NOTES = {
+    "posted to first id read": "external: with the copies of prompts, one after the other",
+    "posted to answered": "",
+}
 NO_IPC = "outputs cannot be opened by CUDA IPC"  # of gpu_measure engine
 ENGINES = {
     OWN: "the device's own engine",
@@ -39,10 +44,12 @@ def generated(run: Run, engine: int, streams: int, **numbers: int) -> dict[str, 
 
 
 def figures_of(run: Run, title: str, said: dict[str, Any]) -> None:
-    for name in ("posted to first id read", "posted to answered"):
-        run.timed(said, {name: f"{name}, {MADE} ids, {title}"})
+    for name, note in NOTES.items():
+        run.timed(said, {name: f"{name}, {MADE} ids, {title}"}, note)
     rate = said["ids"] / said["ns"] * 1e9
-    run.figure(what=f"ids, {title}", ring=said["ring"], value=rate, unit="a second")
+    note = "as many workers beside each engine"
+    run.figure(what=f"ids, {title}", ring=said["ring"], value=rate, unit="a second", note=note)
+    started(run, said, title)
     run.right(f"{title}: {said['answers']:,} answers, {said['ids']:,} ids, each compared")
 
 

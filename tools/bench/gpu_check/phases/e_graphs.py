@@ -6,7 +6,7 @@ from __future__ import annotations
 from ..parts import part
 from ..run import NotRun, Run
 from .a_tests import TESTS, tests_run
-from .a_times import KINDS, produced
+from .a_times import KINDS, produced, started
 from .e_engines import MODES
 
 LAUNCHES = 1_000_000
@@ -27,8 +27,11 @@ def gpu_needed(run: Run) -> None:
 def launch_times(run: Run) -> None:
     gpu_needed(run)
     said = run.measured("times", "gpu", "gpu_launch_times")
+    steps = f"globaltimer steps by {said['globaltimer_step_ns']} ns"
     for each in said["series"]:
-        run.timed(said, {each["name"]: f"launch: {each['name']}"}, BLINK.get(each["name"], ""))
+        notes = [BLINK.get(each["name"], ""), steps if each["clock"] == "globaltimer" else ""]
+        note = "; ".join(filter(None, notes))
+        run.timed(said, {each["name"]: f"launch: {each['name']}"}, note)
 
 
 @part("E", 20, "tests in C on the device, as graphs", 90)
@@ -49,6 +52,7 @@ def beside_workers(run: Run) -> None:
         for kind, number in KINDS.items():
             with run.apart(f"{kind}, {how}"):
                 said = run.measured("requests", "host", kind=number, n=2000, graphs=graphs)
+                started(run, said, f"{kind}, {how}")
                 for name in ("posted to done read", "seen to embedded"):
                     run.timed(said, {name: f"{name}, 2048 ids, {kind}, {how}"})
         for tokens in (8, 2048):

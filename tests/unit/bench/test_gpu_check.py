@@ -209,7 +209,7 @@ def test_outputs_that_cannot_be_shared_are_no_failure(why, state, monkeypatch, t
     assert one(e_engines.by_ipc, 20, tmp_path)["state"] == state
 
 
-SAID = {"ring": "host", "series": [], "ids": 8, "ns": 1, "answers": 1, "start_ns": 1}
+SAID = {"ring": "host", "series": [], "ids": 8, "ns": 1, "answers": 1, "whole": 1, "start_ns": 1}
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@
 #include "post.h"
 
 struct text {
-	uint32_t last, before, prompt;
+	uint32_t last, before, prompt, made, stop; /* stop: 0: is not, or was, ended here */
 };
 
 struct engine_loop {
@@ -63,16 +63,32 @@ engine_loop_take(struct engine_loop *l, const struct engine_prompt *p)
 {
 	uint32_t i = 0;
 
-	if (p->tokens == 0 || !l->own->ops->prompt(l->own, p->at, p->tokens, l->ids))
-		post_fail("a prompt cannot be read");
+	if (p->tokens == 0)
+		post_fail("a prompt without ids");
+	if (!l->own->ops->prompt(l->own, p->at, p->tokens, l->ids))
+		post_fail("a prompt cannot be read: %s", l->own->why);
 	/* What the lane had before is over, whether it was noticed or not. */
 	while (i < l->n && TOKD_LANE_INDEX(l->lane[i]) != TOKD_LANE_INDEX(p->lane))
 		i++;
 	if (i == l->most)
 		post_fail("prompts of more than %u lanes", l->most);
 	l->lane[i] = p->lane;
-	l->text[i] = (struct text){.last = l->ids[p->tokens - 1], .prompt = p->tokens};
+	l->text[i] =
+		(struct text){.last = l->ids[p->tokens - 1], .prompt = p->tokens, .stop = p->stop};
 	l->n += i == l->n;
+}
+
+/* A text that was ended stays until a look says so: until then its lane is open and takes no id. */
+static void
+end_texts(struct engine_loop *l)
+{
+	for (uint32_t i = 0; i < l->n; i++) {
+		if (l->text[i].stop == 0 || l->text[i].made < l->text[i].stop)
+			continue;
+		if (!l->own->ops->end(l->own, l->lane[i], TOKD_LANE_STOP))
+			post_fail("a lane cannot be ended: %s", l->own->why);
+		l->text[i].stop = 0;
+	}
 }
 
 void
@@ -82,22 +98,24 @@ engine_loop_pass(struct engine_loop *l)
 
 	if (l->n == 0)
 		return;
+	end_texts(l);
 	for (uint32_t i = 0; i < l->n; i++)
 		l->next[i] = tokg_engine_next(
 			l->text[i].last, l->text[i].before, l->text[i].prompt, l->n_ids);
 	if (!l->own->ops->put(l->own, l->lane, l->next, l->n, l->taken))
-		post_fail("ids cannot be put");
+		post_fail("ids cannot be put: %s", l->own->why);
 	for (uint32_t i = 0; i < l->n; i++) {
 		if (!l->taken[i])
 			continue;
 		l->text[i].before = l->text[i].last;
 		l->text[i].last = l->next[i];
+		l->text[i].made++;
 		all++;
 	}
 	if (all == l->n)
 		return;
 	if (!l->own->ops->look(l->own, l->lane, l->n, l->look))
-		post_fail("lanes cannot be looked at");
+		post_fail("lanes cannot be looked at: %s", l->own->why);
 	for (uint32_t i = 0; i < l->n; i++) {
 		if (l->look[i].end != TOKD_LANE_OPEN)
 			continue;

@@ -16,12 +16,15 @@ extern "C" {
 
 struct host_engine;
 
+/* Calls that return false have said why. */
 struct host_engine_ops {
 	/* The ids of a prompt, beside its rows: at this offset of the outputs. */
 	bool (*prompt)(struct host_engine *e, uint64_t at, uint32_t n, uint32_t *ids);
 	/* tokd_engine_put of each. */
 	bool (*put)(struct host_engine *e, const uint64_t *lanes, const uint32_t *ids, uint32_t n,
 		uint8_t *taken);
+	/* tokd_engine_end of a lane. */
+	bool (*end)(struct host_engine *e, uint64_t lane, uint32_t how);
 	/* tokd_engine_look at each. */
 	bool (*look)(struct host_engine *e, const uint64_t *lanes, uint32_t n,
 		struct tokd_lane_look *looks);
@@ -30,6 +33,7 @@ struct host_engine_ops {
 
 struct host_engine {
 	const struct host_engine_ops *ops;
+	const char *why; /* of the last call that failed */
 };
 
 /* Where the engine's memory is. */

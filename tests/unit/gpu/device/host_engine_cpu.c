@@ -30,6 +30,13 @@ cpu_put(struct host_engine *e, const uint64_t *lanes, const uint32_t *ids, uint3
 }
 
 static bool
+cpu_end(struct host_engine *e, uint64_t lane, uint32_t how)
+{
+	tokd_engine_end(&((struct cpu_engine *)e)->memory, lane, how);
+	return true;
+}
+
+static bool
 cpu_look(struct host_engine *e, const uint64_t *lanes, uint32_t n, struct tokd_lane_look *looks)
 {
 	for (uint32_t i = 0; i < n; i++)
@@ -48,7 +55,7 @@ cpu_close(struct host_engine *e)
 	free(c);
 }
 
-static const struct host_engine_ops cpu_ops = {cpu_prompt, cpu_put, cpu_look, cpu_close};
+static const struct host_engine_ops cpu_ops = {cpu_prompt, cpu_put, cpu_end, cpu_look, cpu_close};
 
 static void *
 map(int fd, uint64_t bytes, int protection)

@@ -625,7 +625,8 @@ engine_process(const struct measure *m, const char *device, pid_t *pid)
 	posix_spawn_file_actions_destroy(&actions);
 	close(ends[1]);
 	free(words[2]);
-	if (write(ends[0], &p, sizeof(p)) != sizeof(p) || read(ends[0], &ready, 1) != 1)
+	if (send(ends[0], &p, sizeof(p), MSG_NOSIGNAL) != sizeof(p) ||
+		read(ends[0], &ready, 1) != 1)
 		post_fail("the engine's process has ended");
 	return ends[0];
 }
@@ -687,10 +688,11 @@ measure_generate(struct measure *m)
 	said = measure_generate_run(&g);
 	stop(m);
 	begin(m, "generate");
-	printf("\"answers\": %" PRIu64 ", \"ids\": %" PRIu64 ", \"ns\": %" PRIu64 ", \"series\": [",
-		said.n, said.n * m->a.made, said.ns);
+	printf("\"answers\": %" PRIu64 ", \"whole\": %" PRIu64 ", \"ids\": %" PRIu64
+	       ", \"ns\": %" PRIu64 ", \"series\": [",
+		said.n, said.whole, said.ids, said.ns);
 	series(m, "posted to first id read", "CLOCK_MONOTONIC", 1, said.first, said.n);
-	series(m, "posted to answered", "CLOCK_MONOTONIC", 1, said.all, said.n);
+	series(m, "posted to answered", "CLOCK_MONOTONIC", 1, said.all, said.whole);
 	printf("]}\n");
 	if (g.own != NULL)
 		g.own->ops->close(g.own);

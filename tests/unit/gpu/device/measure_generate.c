@@ -3,13 +3,14 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <unistd.h>
+#include <sys/socket.h>
 
 #include "engine_rule.h"
 #include "post.h"
 
 #define LOG_OF_LANE 16 /* words; an answer has fewer */
 #define TURNS 4095     /* of a lane, from 1 on */
+#define STOP_EVERY 4   /* an external engine ends each so manieth text after half of its ids */
 #define QUIET_NS 10000000000ull
 
 /* A lane of a producer, with a text or none. */
@@ -18,6 +19,7 @@ struct stream {
 	uint64_t first;	 /* ns until the first id was read; 0: it was not */
 	uint64_t texts;	 /* that it has had */
 	uint32_t turn, got, last, before;
+	uint32_t stop; /* ids after which the engine ends the text; 0: it makes all */
 };
 
 struct state {
@@ -71,6 +73,19 @@ prompt_id(const struct measure_generate *m, uint32_t stream, uint64_t text, uint
 	return (uint32_t)((x >> 32) * m->d->geometry.n_ids >> 32);
 }
 
+static bool
+external(const struct measure_generate *m)
+{
+	return m->own != NULL || m->process >= 0;
+}
+
+/* Of a text by its `request`: ids after which the engine ends it; 0: it makes all. */
+static uint32_t
+stop_of(const struct measure_generate *m, uint64_t request)
+{
+	return external(m) && request % STOP_EVERY == 0 ? m->made / 2 : 0;
+}
+
 static void
 post(struct state *s, uint32_t i)
 {
@@ -79,6 +94,7 @@ post(struct state *s, uint32_t i)
 	struct stream *const t = &s->stream[i];
 	struct tokg_hdr h = {.kind = (uint16_t)g->kind,
 		.epoch = POST_EPOCH,
+		.request = ++s->posted,
 		.tokens = s->m->tokens,
 		.bytes = 4 * s->m->tokens,
 		.out_off = lane * tokg_out_bytes(s->m->tokens, g->row_bytes)};
@@ -89,6 +105,7 @@ post(struct state *s, uint32_t i)
 	t->got = t->before = 0;
 	t->last = s->ids[s->m->tokens - 1];
 	t->first = 0;
+	t->stop = stop_of(s->m, h.request);
 	t->texts++;
 	h.flags = TOKG_FIRST | TOKG_LAST | TOKG_GENERATE_FLAGS(lane, t->turn);
 	t->posted = s->moved = post_now();
@@ -96,7 +113,6 @@ post(struct state *s, uint32_t i)
 	if (s->m->d->ops->write_u64(s->m->d, tokg_ask_at(g, producer, lane),
 		    TOKG_LANE_WORD(s->m->made, t->turn, TOKG_ASK_FINAL)) < 0)
 		post_fail("the region cannot be written");
-	s->posted++;
 }
 
 /* All words of a producer's log that have come. */
@@ -135,17 +151,22 @@ read_end(struct state *s, uint32_t i)
 	const struct tokg_geometry *const g = &s->m->d->geometry;
 	const uint32_t producer = i / g->lanes, lane = i % g->lanes;
 	struct stream *const t = &s->stream[i];
+	const unsigned how = t->stop > 0 ? TOKG_END_STOP : TOKG_END_LENGTH;
+	const uint32_t made = t->stop > 0 ? t->stop : s->m->made;
 	const uint64_t w = word(s, tokg_ended_at(g, producer, lane));
 
 	if (TOKG_LANE_TURN(w) != t->turn || TOKG_LANE_N(w) != t->got)
 		return false;
-	if (TOKG_LANE_BITS(w) != TOKG_END_LENGTH || t->got != s->m->made)
-		post_fail("a text ended by %u, after %u ids", (unsigned)TOKG_LANE_BITS(w), t->got);
+	if (TOKG_LANE_BITS(w) != how || t->got != made)
+		post_fail("a text ended by %u after %u ids, must be by %u after %u",
+			(unsigned)TOKG_LANE_BITS(w), t->got, how, made);
 	if (word(s, tokg_done_at(g, producer, lane)) != TOKG_DONE(t->texts, TOKG_OK))
 		return false;
 	s->moved = post_now();
-	s->said.first[s->said.n] = t->first;
-	s->said.all[s->said.n++] = s->moved - t->posted;
+	s->said.first[s->said.n++] = t->first;
+	s->said.ids += made;
+	if (t->stop == 0)
+		s->said.all[s->said.whole++] = s->moved - t->posted;
 	t->posted = 0;
 	return true;
 }
@@ -169,9 +190,10 @@ prompts_main(void *argument)
 		next++;
 		if (!engine_loop_prompt_of(&d->geometry, e, &p))
 			continue;
+		p.stop = stop_of(t->m, e->request);
 		if (t->loop != NULL)
 			engine_loop_take(t->loop, &p);
-		else if (write(t->m->process, &p, sizeof(p)) != sizeof(p))
+		else if (send(t->m->process, &p, sizeof(p), MSG_NOSIGNAL) != sizeof(p))
 			post_fail("the engine's process has ended");
 	}
 	return NULL;
@@ -209,7 +231,6 @@ measure_generate_run(const struct measure_generate *m)
 	const struct tokg_geometry *const g = &m->d->geometry;
 	struct state s = {.m = m};
 	struct prompts t = {.m = m};
-	const bool external = m->own != NULL || m->process >= 0;
 	pthread_t thread;
 
 	if (m->tokens == 0 || m->tokens > g->slot_bytes / 4 || m->tokens > TOKG_SLOT_BYTES / 4 ||
@@ -223,14 +244,14 @@ measure_generate_run(const struct measure_generate *m)
 	s.said.all = calloc(m->n, sizeof(*s.said.all));
 	if (!s.stream || !s.at || !s.said.first || !s.said.all)
 		post_fail("no memory for %u streams", g->producers * g->lanes);
-	if (external) {
+	if (external(m)) {
 		t.loop = m->own != NULL ? engine_loop_open(m->own, g) : NULL;
 		if (m->d->ops->write_u64(m->d, offsetof(struct tokg_ctl, engine), 1) < 0 ||
 			pthread_create(&thread, NULL, prompts_main, &t) != 0)
 			post_fail("the engine cannot be attached");
 	}
 	streams_run(&s);
-	if (external) {
+	if (external(m)) {
 		__atomic_store_n(&t.over, true, __ATOMIC_RELEASE);
 		pthread_join(thread, NULL);
 	}

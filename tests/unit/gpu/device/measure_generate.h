@@ -4,6 +4,7 @@
  * that gets its next prompt when the answer before is complete. Ids are made by the device's own
  * engine, or by an external one that the host drives (host_engine.h), in a thread or in a process
  * of its own. All make them by the rule of kernel/engine_rule.h, and each id is compared with it.
+ * An external engine ends every fourth text itself, after half of its ids.
  */
 #pragma once
 
@@ -22,9 +23,11 @@ struct measure_generate {
 
 struct measure_generate_said {
 	uint64_t n;	 /* answers, all right */
+	uint64_t whole;	 /* of them: with all ids, and not ended by the engine */
+	uint64_t ids;	 /* of all answers */
 	uint64_t ns;	 /* from the first prompt to the last answer */
 	uint64_t *first; /* [n] ns from before the prompt's first store to its first id read */
-	uint64_t *all;	 /* [n] and to its end read */
+	uint64_t *all;	 /* [whole] and to its end read */
 };
 
 /* The geometry's lanes and log, for so many streams of each producer. */

@@ -148,11 +148,18 @@ post_slot(struct tokg_device *d, uint32_t producer, uint32_t slot, struct tokg_h
 const char *
 post_why(struct tokg_device *d)
 {
+	static const struct timespec nap = {0, 50000000}; /* it beats each millisecond or oftener */
 	static struct tokg_error err;
+	uint64_t beat[2] = {0, 0};
 
-	return d->ops->stop(d, TOKG_STOP_NOW, 2000, &err) < 0
-		       ? err.text
-		       : "its consumer has run, and was stopped";
+	for (int i = 0; i < 2; i++) {
+		nanosleep(&nap, NULL);
+		d->ops->read(d, offsetof(struct tokg_ctl, heartbeat), &beat[i], sizeof(beat[i]));
+	}
+	if (d->ops->stop(d, TOKG_STOP_NOW, 2000, &err) < 0)
+		return err.text;
+	return beat[0] == beat[1] ? "its consumer had stopped by itself"
+				  : "its consumer has run, and was stopped";
 }
 
 uint32_t

@@ -15,7 +15,7 @@ MADE = 8  # ids of an answer
 OWN, THREAD, PROCESS = 0, 1, 2
 NOTES = {
     "posted to first id read": "external: with the copies of prompts, one after the other",
-    "posted to answered": "",
+    "posted to answered": "of answers that the engine did not end early",
 }
 NO_IPC = "outputs cannot be opened by CUDA IPC"  # of gpu_measure engine
 ENGINES = {
@@ -50,7 +50,9 @@ def figures_of(run: Run, title: str, said: dict[str, Any]) -> None:
     note = "as many workers beside each engine"
     run.figure(what=f"ids, {title}", ring=said["ring"], value=rate, unit="a second", note=note)
     started(run, said, title)
-    run.right(f"{title}: {said['answers']:,} answers, {said['ids']:,} ids, each compared")
+    ended = said["answers"] - said["whole"]
+    by_it = f", {ended:,} of them ended by the engine" if ended else ""
+    run.right(f"{title}: {said['answers']:,} answers{by_it}, {said['ids']:,} ids, each compared")
 
 
 def all_streams(run: Run, *engines: int) -> None:

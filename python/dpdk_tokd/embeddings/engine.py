@@ -127,7 +127,7 @@ class Engine(Closing):
         for e in self._held:
             e.release()
         self._held.clear()
-        if self.cuda is not None and self._cut:
+        if self.cuda is not None and self._cut and not self.closed:  # else nobody takes an end
             self._cut = [lane for lane in self._cut if self.cuda.open_one(lane)]
         for _ in range(POLL_MAX):
             given = self._reader.poll()

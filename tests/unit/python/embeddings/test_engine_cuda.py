@@ -169,6 +169,22 @@ def test_a_prompt_that_was_cut_is_looked_at_until_the_consumer_has_it(
         assert generator.hear() == ["ended", str(serial), str(int(LaneEnd.CUT))]
 
 
+def test_without_an_agent_no_cut_prompt_is_looked_at(on_gpu: tuple[Agent, Engine]) -> None:
+    agent, engine = on_gpu
+    assert engine.cuda is not None
+    looked: list[int] = []
+    engine.cuda.open_one = lambda lane: looked.append(lane) or True  # type: ignore
+    engine._cut = [1 << 32]
+    assert engine.poll() == [] and looked == [1 << 32]
+    agent.stop()
+    deadline = time.monotonic() + 30
+    while not engine.closed:
+        engine.poll()
+        assert time.monotonic() < deadline
+    looked.clear()
+    assert engine.poll() == [] and looked == []
+
+
 def test_arrays_that_do_not_fit_are_refused(on_gpu: tuple[Agent, Engine]) -> None:
     cuda = on_gpu[1].cuda
     assert cuda is not None

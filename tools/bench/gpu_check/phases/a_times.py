@@ -58,19 +58,21 @@ def requests(run: Run) -> None:
 
 
 def rounds(run: Run, ring: str) -> None:
+    def one(title: str, limit_s: int, **numbers: int) -> None:
+        with run.apart(title):
+            produced(run, ring, title, limit_s, **numbers)
+
     if run.on_gpu:
-        produced(run, ring, "8 ids, 1 in flight", 4, n=100_000, tokens=8, check_every=1)
-        produced(run, ring, "2048 ids, 1 in flight", 4, n=10_000, tokens=2048, check_every=1)
+        one("8 ids, 1 in flight", 4, n=100_000, tokens=8, check_every=1)
+        one("2048 ids, 1 in flight", 4, n=10_000, tokens=2048, check_every=1)
         many = {"n": 1_000_000, "producers": 4, "in_flight": 16, "slots": 64}
-        produced(
-            run, ring, "8 ids, 4 x 16 in flight", 12, tokens=8, check_every=1, kept=250_000, **many
-        )
+        one("8 ids, 4 x 16 in flight", 12, tokens=8, check_every=1, kept=250_000, **many)
         for kind in ("word+position", "bert"):
-            produced(run, ring, f"2048 ids of {kind}, 1 in flight", 2, n=5000, kind=KINDS[kind])
+            one(f"2048 ids of {kind}, 1 in flight", 2, n=5000, kind=KINDS[kind])
     else:
-        produced(run, ring, "8 ids, 1 in flight", 8, n=500, tokens=8, check_every=1, n_ids=1000)
+        one("8 ids, 1 in flight", 8, n=500, tokens=8, check_every=1, n_ids=1000)
         many = {"n": 300, "producers": 2, "in_flight": 4, "slots": 8, "n_ids": 1000}
-        produced(run, ring, "8 ids, 2 x 4 in flight", 8, tokens=8, check_every=1, **many)
+        one("8 ids, 2 x 4 in flight", 8, tokens=8, check_every=1, **many)
 
 
 @part("A", 40, "producers on the device, ring in GPU memory", 60)
@@ -89,9 +91,7 @@ def produced_host(run: Run) -> None:
 def looks(run: Run) -> None:
     for ring in run.rings:
         for slots in (4096, 256) if ring == "gpu" else (256,):
-            said = run.measured("scan", ring, producers=4, slots=slots // 4, n_ids=1000)
-            run.timed(
-                said,
-                {"look": f"a look at {slots} slots"},
-                goal(run, "look") if slots == 4096 else "",
-            )
+            title = f"a look at {slots} slots"
+            with run.apart(f"{title}, ring {ring}"):
+                said = run.measured("scan", ring, producers=4, slots=slots // 4, n_ids=1000)
+                run.timed(said, {"look": title}, goal(run, "look") if slots == 4096 else "")

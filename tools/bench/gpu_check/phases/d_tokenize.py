@@ -82,8 +82,9 @@ def rate(run: Run, name: str, way: list[Any], text: Path) -> None:
 def times(run: Run) -> None:
     text = sample(run)
     for name, way in ways(run).items():
-        timed(run, name, way, text)
-        rate(run, name, way, text)
+        with run.apart(name):
+            timed(run, name, way, text)
+            rate(run, name, way, text)
 
 
 def posted(run: Run, ring: str, name: str, way: list[Any], text: Path, **numbers: int) -> Any:
@@ -109,10 +110,13 @@ def rows(run: Run) -> None:
         many = {"slots": 16, "in_flight": 16, "n": 32}
     for name in (name for name in ROWS_WAYS if name in here):
         for ring in run.rings:
-            said = posted(run, ring, name, here[name], text, **one)
-            what = f"a text of {TEXT_BYTES} bytes, 1 in flight: {name}"
-            run.timed(said, {key: f"{word}, {what}" for key, word in SERIES.items()})
-            said = posted(run, ring, name, here[name], text, **many)
-            what = f"{name}: {many.get('producers', 1) * many['slots']} texts in flight, to rows"
-            value = said["text_bytes"] / said["ns"]
-            run.figure(what=what, ring=said["ring"], value=value, unit="GB/s", note=RATE_NOTE)
+            with run.apart(f"{name}, ring {ring}"):
+                said = posted(run, ring, name, here[name], text, **one)
+                what = f"a text of {TEXT_BYTES} bytes, 1 in flight: {name}"
+                run.timed(said, {key: f"{word}, {what}" for key, word in SERIES.items()})
+                said = posted(run, ring, name, here[name], text, **many)
+                what = (
+                    f"{name}: {many.get('producers', 1) * many['slots']} texts in flight, to rows"
+                )
+                value = said["text_bytes"] / said["ns"]
+                run.figure(what=what, ring=said["ring"], value=value, unit="GB/s", note=RATE_NOTE)

@@ -357,6 +357,17 @@ def test_what_is_missing_is_named(monkeypatch, tmp_path, capsys):
     assert ", gcc, g++: install it" in said
 
 
+def test_the_build_asks_for_gpus_with_the_libraries_of_the_driver(monkeypatch, tmp_path):
+    smi = tmp_path / "nvidia-smi"
+    smi.write_text(f'#!/bin/sh\n[ "$LD_LIBRARY_PATH" = "/a:{tmp_path}" ] && echo 9.0\n')
+    smi.chmod(0o755)
+    monkeypatch.setattr(build, "find_smi", lambda: str(smi))
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/a")
+    assert build.compute_capabilities() == []
+    monkeypatch.setattr(build, "DRIVER_FOLDER", tmp_path)
+    assert build.compute_capabilities() == ["90"]
+
+
 def test_programs_of_these_sources_are_taken_where_there_is_no_compiler(monkeypatch, tmp_path):
     monkeypatch.setattr(build, "find_nvcc", lambda: None)
     made = build.Build(tmp_path)

@@ -148,14 +148,14 @@ post_slot(struct tokg_device *d, uint32_t producer, uint32_t slot, struct tokg_h
 const char *
 post_why(struct tokg_device *d)
 {
-	static const struct timespec nap = {0, 50000000}; /* it beats each millisecond or oftener */
+	static const struct timespec nap = {0, 50000000}; /* it beats each millisecond at least */
 	static struct tokg_error err;
+	const uint64_t at = offsetof(struct tokg_ctl, heartbeat);
 	uint64_t beat[2] = {0, 0};
 
-	for (int i = 0; i < 2; i++) {
-		nanosleep(&nap, NULL);
-		d->ops->read(d, offsetof(struct tokg_ctl, heartbeat), &beat[i], sizeof(beat[i]));
-	}
+	d->ops->read(d, at, &beat[0], sizeof(beat[0]));
+	nanosleep(&nap, NULL);
+	d->ops->read(d, at, &beat[1], sizeof(beat[1]));
 	if (d->ops->stop(d, TOKG_STOP_NOW, 2000, &err) < 0)
 		return err.text;
 	return beat[0] == beat[1] ? "its consumer had stopped by itself"

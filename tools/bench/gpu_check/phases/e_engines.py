@@ -13,8 +13,8 @@ MODES = (("workers", 0), ("graphs", 1))
 STREAMS = {1: (1, 1), 16: (4, 4), 256: (16, 16)}  # producers, and lanes of each
 MADE = 8  # ids of an answer
 OWN, THREAD, PROCESS = 0, 1, 2
-NOTES = {
-    "posted to first id read": "external: with the copies of prompts, one after the other",
+NOTES = {  # of external engines
+    "posted to first id read": "with the copies of the prompts, one after the other",
     "posted to answered": "of answers that the engine did not end early",
 }
 NO_IPC = "outputs cannot be opened by CUDA IPC"  # of gpu_measure engine
@@ -28,7 +28,8 @@ ENGINES = {
 def answered(run: Run, how: str, engine: int, streams: int, **numbers: int) -> None:
     title = f"{ENGINES[engine]}, {how}, {streams} streams"
     with run.apart(title):
-        figures_of(run, title, generated(run, engine, streams, **numbers))
+        said = generated(run, engine, streams, **numbers)
+        figures_of(run, title, said, external=engine != OWN)
 
 
 def generated(run: Run, engine: int, streams: int, **numbers: int) -> dict[str, Any]:
@@ -43,9 +44,9 @@ def generated(run: Run, engine: int, streams: int, **numbers: int) -> dict[str, 
         raise
 
 
-def figures_of(run: Run, title: str, said: dict[str, Any]) -> None:
+def figures_of(run: Run, title: str, said: dict[str, Any], external: bool) -> None:
     for name, note in NOTES.items():
-        run.timed(said, {name: f"{name}, {MADE} ids, {title}"}, note)
+        run.timed(said, {name: f"{name}, {MADE} ids, {title}"}, note if external else "")
     rate = said["ids"] / said["ns"] * 1e9
     note = "as many workers beside each engine"
     run.figure(what=f"ids, {title}", ring=said["ring"], value=rate, unit="a second", note=note)

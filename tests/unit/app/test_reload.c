@@ -74,7 +74,7 @@ expect_done(const uint32_t *ids, uint32_t n)
 FIXTURE_TEST(reload_lets_a_text_end_with_the_vocabulary_it_began_with)
 {
 	struct tokd_vocabs swapped = vocabs_from(1, 2);
-	uint32_t ids[2][sizeof(text)], n[2];
+	uint32_t ids[2][4 * sizeof(text)], n[2];
 	struct tokd_terms *was;
 	uint32_t last;
 

@@ -14,7 +14,6 @@ import pytest
 DEVICE = os.environ.get("TOKD_GPU_DEVICE", "cpu")
 MEASURE = Path(os.environ["TOKD_BUILD"]) / "tests/unit/gpu/device/gpu_measure"
 ANSWERS, MADE = 40, 8
-pytestmark = pytest.mark.skipif(not MEASURE.is_file(), reason=f"{MEASURE} is missing")
 
 
 @pytest.mark.parametrize("streams", [1, 4])

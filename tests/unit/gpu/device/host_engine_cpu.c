@@ -71,8 +71,10 @@ host_engine_cpu(const struct host_engine_place *p, struct tokg_error *err)
 	const struct tokg_engine_area a = tokg_engine_area_plan(&p->g);
 	struct cpu_engine *const c = calloc(1, sizeof(*c));
 
-	if (c == NULL)
+	if (c == NULL) {
+		snprintf(err->text, sizeof(err->text), "no memory for an engine");
 		return NULL;
+	}
 	c->e.ops = &cpu_ops;
 	c->outputs_bytes = a.made_off;
 	c->made_bytes = a.made_bytes;

@@ -211,8 +211,10 @@ host_engine_cuda(const struct host_engine_place *p, struct tokg_error *err)
 	cuda_engine *const c = (cuda_engine *)calloc(1, sizeof(*c));
 	const char *failed;
 
-	if (c == NULL)
+	if (c == NULL) {
+		tokg_wrong(err, "an engine on cuda:%d: out of memory", p->index);
 		return NULL;
+	}
 	c->e.ops = &cuda_ops;
 	c->index = p->index;
 	c->memory.lanes = a.lanes;

@@ -9,9 +9,9 @@
  * tail              from before the launch, with no child left, until the next execution's first
  *                   instruction
  *
- * And by CLOCK_MONOTONIC: the host launches such a child and waits for it; and what it takes to
- * make one and to begin its upload, of which a consumer has 120 of each kind. Prints and writes as
- * gpu_measure does; MODE and numbers are those of its callers.
+ * And by CLOCK_MONOTONIC: the host launches such a child and waits for it; and the host makes a
+ * graph and begins its upload. A consumer does that at its start for 120 graphs of each kind.
+ * Prints and writes as gpu_measure does; MODE and numbers are those of its callers.
  */
 #include <cstdio>
 #include <cstdlib>

@@ -30,7 +30,7 @@ struct measure_generate_said {
 	uint64_t *all;	 /* [whole] and to its end read */
 };
 
-/* The geometry's lanes and log, for so many streams of each producer. */
+/* Sets the geometry's lanes and log. `lanes`: of each producer. */
 void measure_generate_plan(struct tokg_geometry *g, uint32_t lanes);
 /* Exits with 1 if an id or an end is wrong, or missing for 10 s. */
 struct measure_generate_said measure_generate_run(const struct measure_generate *m);

@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from functools import cached_property, lru_cache
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal
 
 from ._native import libtok
 from .tokenizer import Tokenizer
@@ -54,7 +54,7 @@ class Encoding:
 
     def encode_ordinary(self, text: str) -> list[int]:
         """Ids of a text; special tokens in it are text."""
-        return cast(list[int], self._ordinary(text).tolist())
+        return libtok.list_of(self._ordinary(text))
 
     def encode(
         self,
@@ -71,7 +71,7 @@ class Encoding:
         ids = self.encode_to_numpy(
             text, allowed_special=allowed_special, disallowed_special=disallowed_special
         )
-        return cast(list[int], ids.tolist())
+        return libtok.list_of(ids)
 
     def encode_to_numpy(
         self,

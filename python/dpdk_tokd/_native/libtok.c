@@ -6,6 +6,7 @@
 #include "text/dlpack.h"
 
 static PyMethodDef module_methods[] = {
+	{"list_of", list_of_ids, METH_O, "Ids as a list: `tolist`, in a fifth of its time."},
 	{"lists", lists_of, METH_VARARGS, "Ids of many texts, and their splits, as lists."},
 	{"json_ids", json_ids, METH_O, "Ids as an array of JSON."},
 	{"varints", varints, METH_O, "Ids as protobuf packs numbers."},

@@ -151,6 +151,7 @@ PyObject *vocab_spans(PyObject *self, PyObject *args);
 PyObject *vocab_stream(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
 PyObject *vocab_decode(PyObject *self, PyObject *ids);
 PyObject *vocab_decode_stream(PyObject *self, PyObject *unused);
+PyObject *list_of_ids(PyObject *module, PyObject *ids);
 PyObject *lists_of(PyObject *module, PyObject *args);
 PyObject *json_ids(PyObject *module, PyObject *ids); /* bytes: "[1,2,3]" */
 PyObject *varints(PyObject *module, PyObject *ids);  /* bytes: protobuf's packed numbers */

@@ -16,6 +16,7 @@ from unicodedata import is_normalized
 import numpy as np
 import numpy.typing as npt
 
+from .._native import libtok
 from ..tokenizer import Tokenizer
 from ..tokenizer.batch import ID_MAX, check_number
 from ..tokenizer.info import file_state
@@ -47,8 +48,8 @@ class Text:
     @cached_property
     def ids(self) -> list[int]:
         if len(self._ids) == 1:
-            return cast(list[int], self._ids[0].tolist())
-        return [id for piece in self._ids for id in piece.tolist()]
+            return libtok.list_of(self._ids[0])
+        return [id for piece in self._ids for id in libtok.list_of(piece)]
 
     @cached_property
     def tokens(self) -> list[str]:

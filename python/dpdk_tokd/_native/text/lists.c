@@ -63,6 +63,16 @@ vector(PyObject *o, int type)
 }
 
 PyObject *
+list_of_ids(PyObject *module, PyObject *o)
+{
+	PyArrayObject *ids = vector(o, NPY_UINT32);
+	PyObject *list = ids == NULL ? NULL : list_of(PyArray_DATA(ids), PyArray_DIM(ids, 0));
+
+	Py_XDECREF(ids);
+	return list;
+}
+
+PyObject *
 lists_of(PyObject *module, PyObject *args)
 {
 	PyArrayObject *ids = NULL, *splits = NULL;

@@ -269,6 +269,8 @@ class HFTokenizer:
         Errors as in `encode`; they name the text by its number."""
         if isinstance(input, str):
             raise TypeError("input: expected a list of texts or pairs, got one text")
+        if type(input) is list and len(input) == 1 and isinstance(input[0], str):
+            return [self.encode(input[0], None, is_pretokenized, add_special_tokens)]
         inputs = [_sequences(one, is_pretokenized, i) for i, one in enumerate(input)]
         return self._encoded(inputs, is_pretokenized, add_special_tokens)
 

@@ -429,7 +429,8 @@ size_t tok_stream_waiting(const struct tok_stream *s);
 
 /*
  * Encode a whole text in one call. Equal to a stream that is fed once, but without the limit
- * TOK_NFC_MARKS_MAX. room must be at least tok_encode_bound(v, n, flags).
+ * TOK_NFC_MARKS_MAX. room must be at least tok_encode_bound(v, n, flags), where n is at most
+ * SIZE_MAX / 32.
  */
 struct tok_result tok_encode(const struct tok_vocab *v, struct tok_cache *c, const void *text,
 	size_t n, uint32_t flags, uint32_t *ids, size_t room);
@@ -456,9 +457,9 @@ struct tok_range {
  * - Added token: includes the white space that it takes.
  * - Id of the template: {0, 0}.
  *
- * Returns false if the text is not UTF-8, if the ids are not the ids of the text, or if the
- * vocabulary has no offsets (tok_has_offsets); the contents of range[] and word[] are then
- * undefined. Not for the hot path. Uses about 100 KiB of stack.
+ * Returns false if the text is not UTF-8, if the ids do not cover the text (a wrong id of the same
+ * length may pass), or if the vocabulary has no offsets (tok_has_offsets); the contents of range[]
+ * and word[] are then undefined. Not for the hot path. Uses about 100 KiB of stack.
  */
 bool tok_offsets(const struct tok_vocab *v, const void *text, size_t n, uint32_t flags,
 	const uint32_t *ids, size_t n_ids, struct tok_range *range, uint32_t *word);

@@ -9,12 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from itertools import chain
-from typing import Any, Literal, Protocol
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
+T = TypeVar("T")
 Offset = tuple[int, int]
 Direction = Literal["left", "right"]
+
+
+class cached(Generic[T]):
+    """`functools.cached_property` without its lock (before Python 3.12), which takes longer than
+    the lists of a short text."""
+
+    def __init__(self, make: Callable[[Any], T]) -> None:
+        self._make, self.__doc__ = make, make.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: Any, owner: type | None = None) -> T:
+        made = self._make(instance)
+        setattr(instance, self._name, made)
+        return made
 
 
 class Source(Protocol):
@@ -28,6 +43,7 @@ class Source(Protocol):
     def offsets(self) -> list[Offset]: ...
     @property
     def words(self) -> list[int | None]: ...
+    def __len__(self) -> int: ...
 
 
 class Given:
@@ -37,6 +53,9 @@ class Given:
         self.ids, self.tokens = ids, tokens
         self.offsets: list[Offset] = [(0, 0)] * len(ids)
         self.words: list[int | None] = [None] * len(ids)
+
+    def __len__(self) -> int:
+        return len(self.ids)
 
 
 @dataclass(slots=True)
@@ -119,34 +138,34 @@ class Encoding:
 
     # ---- attributes ----
 
-    @cached_property
+    @cached
     def ids(self) -> list[int]:
-        return self._join(lambda p: p.source.ids[p.begin : p.end])
+        return self._join("ids")
 
-    @cached_property
+    @cached
     def type_ids(self) -> list[int]:
-        return self._join(lambda p: [p.type_id] * len(p))
+        return self._each("type_id")
 
-    @cached_property
+    @cached
     def tokens(self) -> list[str]:
-        return self._join(lambda p: p.source.tokens[p.begin : p.end])
+        return self._join("tokens")
 
-    @cached_property
+    @cached
     def offsets(self) -> list[Offset]:
         """Characters [begin, end) of the sequence that each token stands for."""
-        return self._join(lambda p: p.offsets)
+        return [offset for p in self._parts for offset in p.offsets]
 
-    @cached_property
+    @cached
     def word_ids(self) -> list[int | None]:
-        return self._join(lambda p: p.source.words[p.begin : p.end])
+        return self._join("words")
 
-    @cached_property
+    @cached
     def special_tokens_mask(self) -> list[int]:
-        return self._join(lambda p: [p.special] * len(p))
+        return self._each("special")
 
-    @cached_property
+    @cached
     def attention_mask(self) -> list[int]:
-        return self._join(lambda p: [p.attention] * len(p))
+        return self._each("attention")
 
     @property
     def words(self) -> list[int | None]:
@@ -309,10 +328,19 @@ class Encoding:
 
     # ---- helpers ----
 
-    def _join(self, of: Callable[[Part], list[Any]]) -> list[Any]:
-        if len(self._parts) == 1:
-            return of(self._parts[0])
-        return list(chain.from_iterable(map(of, self._parts)))
+    def _join(self, name: str) -> list[Any]:
+        """Of the parts' sources."""
+        found: list[Any] = []
+        for p in self._parts:
+            found += getattr(p.source, name)[p.begin : p.end]
+        return found
+
+    def _each(self, name: str) -> list[int]:
+        """A number of the parts, for each token."""
+        found: list[int] = []
+        for p in self._parts:
+            found += [getattr(p, name)] * (p.end - p.begin)
+        return found
 
     def _range(self, sequence: int) -> range:
         return self._ranges.get(sequence, range(len(self)))

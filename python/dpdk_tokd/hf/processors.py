@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from .encoding import Direction, Encoding, Given, Part
+from .encoding import Direction, Encoding, Given, Part, Source
 
 Json = dict[str, Any]
 Strategy = Literal["longest_first", "only_first", "only_second"]
@@ -95,6 +95,35 @@ def default_process(encodings: list[Encoding]) -> Encoding:
     for i, encoding in enumerate(encodings):
         encoding.set_sequence_id(i)
     return Encoding.merge(encodings, growing_offsets=False)
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What post-processing puts around one sequence, whatever its tokens are."""
+
+    before: tuple[Part, ...]
+    part: Part  # that of the sequence, without its tokens
+    after: tuple[Part, ...]
+    ranges: dict[int, int]  # where the sequence begins
+
+    def around(self, source: Source) -> Encoding:
+        p, n = self.part, len(source)
+        part = Part(source, 0, n, p.type_id, p.special, p.attention, p.trim, p.shift)
+        ranges = {i: range(begin, begin + n) for i, begin in self.ranges.items()}
+        return Encoding([*self.before, part, *self.after], [], ranges)
+
+
+def frame_of(process: Callable[[list[Encoding]], Encoding]) -> Frame | None:
+    """By a trial with one token. None: it does not have the sequence once."""
+    token = Given([0], [""])
+    found = process([Encoding([Part(token, 0, 1)])])
+    parts = found._parts
+    at = [i for i, p in enumerate(parts) if p.source is token]
+    if len(at) != 1:
+        return None
+    i = at[0]
+    ranges = {sequence: r.start for sequence, r in found._ranges.items()}
+    return Frame(tuple(parts[:i]), parts[i], tuple(parts[i + 1 :]), ranges)
 
 
 def _typed(e: Encoding, type_id: int) -> Encoding:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from functools import cached_property
+from itertools import islice, pairwise
 from operator import index
 from typing import Any, cast
 from unicodedata import is_normalized
@@ -24,7 +25,7 @@ from . import nfc
 from .decoders import Json, decoder, errors_of
 from .documents import complete, document_of
 from .encoding import Direction, Encoding, Offset, Part
-from .processors import Strategy, Truncation, default_process, processor
+from .processors import Frame, Strategy, Truncation, default_process, frame_of, processor
 
 SIZE_MAX = 2**64 - 1  # as `tokenizers` counts
 
@@ -45,7 +46,7 @@ class Text:
         self._owner, self._pieces, self._ids, self._words = owner._as_it_is, pieces, ids, words
         self._special = not owner.encode_special_tokens  # as it is now
 
-    @cached_property
+    @property
     def ids(self) -> list[int]:
         if len(self._ids) == 1:
             return libtok.list_of(self._ids[0])
@@ -251,7 +252,7 @@ class HFTokenizer:
                 sequence, add_special_tokens=False, tokens_in_text=self._tokens_in_text
             )
             text = Text(self, (sequence,), [ids], words=False)
-            found = self._finished([Encoding([Part(text, 0, len(ids))])], add_special_tokens)
+            found = self._finished([text], add_special_tokens)
             if self._padding is not None:
                 self._pad([found])
             return found
@@ -281,15 +282,12 @@ class HFTokenizer:
         batch = self._tokenizer.encode_batch(
             flat, add_special_tokens=False, tokens_in_text=self._tokens_in_text
         )
-        found, at = [], 0
+        splits = batch.splits.tolist()
+        ids = iter([batch.ids[a:b] for a, b in pairwise(splits)])
+        found = []
         for one in inputs:
-            encodings = []
-            for i, pieces in enumerate(one):
-                ids = [batch[at + k] for k in range(len(pieces))]
-                at += len(pieces)
-                text = Text(self, pieces, ids, is_pretokenized)
-                encodings.append(Encoding([Part(text, 0, len(text), type_id=i)]))
-            found.append(self._finished(encodings, add_special_tokens))
+            texts = [Text(self, p, list(islice(ids, len(p))), is_pretokenized) for p in one]
+            found.append(self._finished(texts, add_special_tokens))
         if self._padding is not None:
             self._pad(found)
         return found
@@ -330,7 +328,7 @@ class HFTokenizer:
     ) -> Encoding:
         """Truncate, add the template and pad, as `encode` does with what it has encoded."""
         encodings = [Encoding.merge([e], False) for e in (encoding, pair) if e is not None]
-        found = self._finished(encodings, add_special_tokens)
+        found = self._processed(self._truncated(encodings, add_special_tokens), add_special_tokens)
         if self._padding is not None:
             self._pad([found])
         return found
@@ -339,10 +337,29 @@ class HFTokenizer:
         """Tokens that the template adds to one text, or to a pair."""
         return 0 if self._processor is None else self._processor.added[is_pair]
 
-    def _finished(self, encodings: list[Encoding], special: bool) -> Encoding:
+    def _finished(self, texts: list[Text], special: bool) -> Encoding:
+        """One text or two, truncated and with the template."""
+        if len(texts) == 1 and (frame := self._frame(special)) is not None:
+            t = self._truncation
+            if t is None or 0 < len(texts[0]) <= t.max_length - self._n_added(False, special):
+                return frame.around(texts[0])
+        encodings = [Encoding([Part(t, 0, len(t), type_id=i)]) for i, t in enumerate(texts)]
+        return self._processed(self._truncated(encodings, special), special)
+
+    def _frame(self, special: bool) -> Frame | None:
+        if special not in self._frames:
+            self._frames[special] = frame_of(lambda e: self._processed(e, special))
+        return self._frames[special]
+
+    def _n_added(self, is_pair: bool, special: bool) -> int:
+        return self.num_special_tokens_to_add(is_pair) if special else 0
+
+    def _truncated(self, encodings: list[Encoding], special: bool) -> list[Encoding]:
         if self._truncation is not None:
-            n_added = self.num_special_tokens_to_add(len(encodings) > 1) if special else 0
-            self._truncation.apply(encodings, n_added)
+            self._truncation.apply(encodings, self._n_added(len(encodings) > 1, special))
+        return encodings
+
+    def _processed(self, encodings: list[Encoding], special: bool) -> Encoding:
         if self._processor is None:
             return default_process(encodings)
         return self._processor.process(encodings, special)
@@ -632,6 +649,7 @@ class HFTokenizer:
         self._unknown = self._document["model"].get("unk_id")
         self._spelled_as_text.add(self._unknown)
         self._processor = processor(self._document.get("post_processor"))
+        self._frames: dict[bool, Frame | None] = {}
         self._decoder = decoder(self._document.get("decoder"))
         self._truncation = _truncation(self._document.get("truncation"))
         self._padding = self._document.get("padding")
@@ -700,6 +718,8 @@ def _truncation(json: Json | None) -> Truncation | None:
 
 def _sequences(one: Input, words: bool, at: int) -> list[Sequence[str]]:
     """The one or two sequences of an input, each a list of texts that are encoded alone."""
+    if isinstance(one, str) and not words:
+        return [(one,)]
     one = _listed(one)
     is_pair = (
         isinstance(one, (tuple, list)) and len(one) == 2 and not (words and isinstance(one[0], str))

@@ -15,6 +15,7 @@
 #define PACKETS_MAX 65536u
 #define RTO_MAX_MS 60000u
 #define TIMEOUT_MAX_MS 86400000u
+#define SILENCE_MOST (500 * NS_A_MS)
 #define DATAGRAM_LEAST 512 /* accounted by Linux per datagram; the buffer is doubled */
 /* The limit of RFC 768's length field, minus headers of UDP, IPv4 (RFC 791 3.1) and DATA. */
 #define PAYLOAD_MAX (65507u - (uint32_t)sizeof(struct tokd_req))
@@ -285,6 +286,7 @@ tokd_client_open(const char *hosts, uint16_t port, const struct tokd_client_opti
 	c->several = n > 1;
 	c->spin = options->spin;
 	c->timeout_ms = or_else(options->timeout_ms, 5000);
+	c->silence_most = SILENCE_MOST;
 	c->requests = or_else(options->requests, 64);
 	c->vocab = options->vocab;
 	set_bursts(c);

@@ -73,6 +73,7 @@ struct tokd_client {
 	bool spin;
 	pid_t pid; /* that opened it */
 	uint32_t timeout_ms;
+	uint64_t silence_most; /* ns; of an appliance; at most a quarter of the time limit */
 	uint32_t requests;
 	uint32_t vocab;	     /* requested */
 	uint32_t unread_max; /* the most datagrams in a receive buffer */

@@ -5,7 +5,7 @@
  * one appliance only its own texts go elsewhere, and evenly.
  *
  * An appliance is down when its socket has an error; when it answers nothing to texts for
- * SILENCE; or when it takes no texts of this vocabulary. It is up again when it answers a probe, a
+ * silence_most; or when it takes no texts of this vocabulary. It is up again when it answers a probe, a
  * POLL of a stream that never was. Nothing is sent to an appliance that is up only to learn that.
  * One that answers probes and no texts is asked less and less often all the same.
  *
@@ -20,7 +20,6 @@
 #include <crc32c.h>
 #include "client_inside.h"
 
-#define SILENCE_MOST (500 * NS_A_MS) /* of an appliance; at most a quarter of the time limit */
 #define PROBE_FIRST (50 * NS_A_MS)   /* doubled with each probe */
 #define PROBE_MOST (2000 * NS_A_MS)
 #define MOVES_MAX 8 /* of a text: it may be what the appliances die of */
@@ -206,7 +205,7 @@ static bool
 is_silent(const struct tokd_client *c, const struct appliance *a, uint64_t now)
 {
 	const uint64_t quarter = c->timeout_ms * NS_A_MS / 4;
-	const uint64_t most = quarter < SILENCE_MOST ? quarter : SILENCE_MOST;
+	const uint64_t most = quarter < c->silence_most ? quarter : c->silence_most;
 
 	return tokd_engine_pending(a->engine) > 0 && a->asked_at != 0 && now - a->asked_at >= most;
 }

@@ -30,7 +30,9 @@ def real_text(size: int) -> bytes:
 def agent(tmp_path: Path) -> Iterator[Agent]:
     folder = tmp_path / "agent"
     folder.mkdir()
-    with Agent(folder, "--out-bytes", "64M", table=f"random:{ROWS}x{DIM}:{SEED}") as agent:
+    # The reader shares a thread with the client: it may come late.
+    options = ("--out-bytes", "64M", "--subscriber-timeout", "60000")
+    with Agent(folder, *options, table=f"random:{ROWS}x{DIM}:{SEED}") as agent:
         yield agent
 
 

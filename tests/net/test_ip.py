@@ -104,13 +104,15 @@ def test_neighbours_find_the_ipv6_address(lab6, dual):
     assert dual.counters()["nd_replies"] > before
 
 
-@pytest.mark.parametrize("size", [0, 56, 1452])
-def test_ping_by_ipv6_is_answered(lab6, dual, size):
+@pytest.mark.parametrize(
+    ("host", "size"), [(SERVER_IP6, 0), (SERVER_IP6, 56), (SERVER_IP6, 1452), (SERVER_IP, 1472)]
+)
+def test_ping_is_answered_up_to_the_mtu(lab6, dual, host, size):
     if shutil.which("ping") is None:
         pytest.skip("no ping: apt-get install iputils-ping")
-    command = ["ip", "netns", "exec", lab6.namespace, "ping", "-6", "-c", "3", "-i", "0.05"]
+    command = ["ip", "netns", "exec", lab6.namespace, "ping", "-c", "3", "-i", "0.05"]
     done = subprocess.run(
-        [*command, "-W", "2", "-s", str(size), SERVER_IP6],
+        [*command, "-W", "2", "-s", str(size), host],
         capture_output=True,
         text=True,
         check=False,

@@ -84,7 +84,9 @@ def test_workers_time_is_told_in_cycles_us_and_shares(start_replay) -> None:
     appliance = start_replay(TEXTS)
     appliance.wait_until(lambda: appliance.telemetry("/tokd/counters")["streams_done"] == TEXTS)
     worker = appliance.telemetry("/tokd/workers")["0"]
-    hz = appliance.telemetry("/tokd/info")["tsc_hz"]
+    info = appliance.telemetry("/tokd/info")
+    assert (info["driver"], worker["queue"]) == ("net_pcap", 0)
+    hz = info["tsc_hz"]
     kinds = ("busy", "backpressured", "idle")
     for kind in kinds:
         assert worker[f"{kind}_us"] == pytest.approx(worker[kind] * 1e6 / hz, abs=1)

@@ -222,3 +222,10 @@ def test_figures_of_others_all_have_a_row(name, quick):
         for figure in entry.published.figures:
             assert {*figure.values, *figure.times} <= names
             assert any(figure.parameters.items() <= t.parameters.items() for t in entry.tests)
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_pintoks_p99_is_that_of_1000_requests_at_least(quick):
+    for entry in boxes.load(ROOT / "boxes" / "pintok.json", quick).entries:
+        if any("p99" in metric.name for metric in entry.metrics):
+            assert all(test.parameters["requests"] >= 1000 for test in entry.tests)

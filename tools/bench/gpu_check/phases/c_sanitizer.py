@@ -21,12 +21,9 @@ def sanitizer(run: Run, kind: str) -> list[str]:
     found = tool("compute-sanitizer")
     if found is None:
         raise NotRun("needs compute-sanitizer, which was not found")
-    # Calls that may fail, as for a dma-buf, are not errors. A launch does not wait: the consumer's
-    # kernel does not end.
-    return [
-        *(found, "--tool", kind, "--error-exitcode", "9", "--report-api-errors", "no"),
-        "--force-blocking-launches=no",
-    ]
+    # Calls that may fail, as for a dma-buf, are not errors; only memcheck reports them.
+    calls = ["--report-api-errors", "no"] if kind == "memcheck" else []
+    return [found, "--tool", kind, "--error-exitcode", "9", *calls]
 
 
 def embeddings(run: Run, wrapper: list[str]) -> None:

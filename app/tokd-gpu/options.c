@@ -63,8 +63,8 @@ static const struct opt_def defs[] = {
 		"embedding that blocks them for ten times this time"},
 	{"workers", "N", OPT_COUNT, FIELD(workers), -1, 1024, "-1",
 		"cpu: threads besides the scanner; cuda: blocks, 0: all that fit the GPU; -1: "
-		"cpu 1, cuda two per multiprocessor, under MPS one, except the scanner's; give "
-		"fewer to leave room for other programs",
+		"cpu 1, cuda two per multiprocessor, except the scanner's, under MPS one for each "
+		"four; give fewer to leave room for other programs",
 		.section = "Consumer"},
 	{"first-cpu", "CPU", OPT_COUNT, FIELD(first_cpu), -1, 4095, "-1",
 		"cpu: pin the threads to CPUs from this one on; -1: do not pin"},

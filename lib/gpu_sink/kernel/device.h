@@ -83,8 +83,8 @@ struct tokg_scan_times {
 };
 
 /*
- * cpu: one thread; cuda: two blocks per multiprocessor, under MPS one, except the scanner's, as far
- * as they are resident.
+ * cpu: one thread; cuda: two blocks per multiprocessor, except the scanner's; under MPS a quarter
+ * as many as multiprocessors. As far as they are resident.
  */
 #define TOKG_WORKERS_DEFAULT UINT32_MAX
 #define TOKG_OWNER_LIMIT_MS 60000

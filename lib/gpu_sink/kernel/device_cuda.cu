@@ -20,6 +20,11 @@
 #define BLOCKS_EACH 2
 #define BLOCKS_MAX 1024 /* workers; at most the lines of the queue */
 /*
+ * Under MPS one multiprocessor in so many has a worker. Products of matrices take nearly all
+ * registers of a multiprocessor: beside a block that stays they would never begin.
+ */
+#define MPS_SHARE 4
+/*
  * Rows of a job: as many as give each worker one job of a slot of ROWS_SHARED rows. At least a row
  * for each team of the block; at most ROWS_MAX, so that the last worker is not late.
  */
@@ -116,8 +121,8 @@ workers_count(struct tokg_cuda *c, uint32_t asked, struct tokg_error *err)
 	if (most > BLOCKS_MAX)
 		most = BLOCKS_MAX;
 	if (asked == TOKG_WORKERS_DEFAULT) {
-		/* Under MPS others find room only in what is left of each multiprocessor. */
-		const int64_t wanted = (int64_t)(shared ? 1 : BLOCKS_EACH) * processors - others;
+		const int64_t few = processors >= MPS_SHARE ? processors / MPS_SHARE : 1;
+		const int64_t wanted = shared ? few : (int64_t)BLOCKS_EACH * processors - others;
 
 		asked = (uint32_t)(wanted < most ? wanted : most);
 	}

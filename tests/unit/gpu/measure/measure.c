@@ -20,7 +20,8 @@
  * drain: `slots` slots are posted, then a consumer embeds them and ends: for a profiler, which lets
  * nothing else run beside a kernel. The ring is in host memory.
  *
- * leave: one slot is embedded, then the process ends with the consumer running.
+ * leave: one slot is embedded, then the process ends with the consumer running. If the end waits
+ * for it, it takes the consumer's limit without an owner, here 5 s.
  *
  * Prints one JSON object: what was done, and `series`, each with its clock and how many samples
  * there are. The samples themselves go to FILE, one series after the other, as 64-bit words of
@@ -50,6 +51,7 @@
 
 #define SCAN_NS 1000000000ull /* of looking; the last TOKG_SCAN_TIMES are kept */
 #define LOOK_NS 50000000l     /* between looks at the producers */
+#define LEFT_MS 5000	      /* without its owner, until a consumer that was left ends */
 #define ENGINE_BLOCKS 8	      /* places left for the relay's block, and kernels of an engine */
 #define WARM_NS                                                                                    \
 	300000000l /* of a GPU's consumer before the first post: its clock rises from idle */
@@ -824,6 +826,8 @@ main(int argc, char **argv)
 			leave_room(&m, argv[2], m.a.producers);
 		else if (modes[i].run == measure_generate) /* the same for every engine */
 			leave_room(&m, argv[2], ENGINE_BLOCKS);
+		else if (modes[i].run == measure_leave)
+			m.c.owner_limit_ms = LEFT_MS;
 		open_device(&m, argv[2], modes[i].run == measure_scan);
 		modes[i].run(&m);
 		if (m.out != NULL && fclose(m.out) != 0)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 from bench.gpu_check import build, figures, main, parts, report
-from bench.gpu_check.phases import a_exact, e_engines
+from bench.gpu_check.phases import a_exact, c_processes, e_engines
 from bench.gpu_check.run import Late, NotRun, Run, Wrong
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -238,6 +238,36 @@ def test_an_engine_that_fails_leaves_the_others_their_figures(why, state, monkey
     assert [graphs for graphs, _ in result["facts"]["order"]] == [0] * 6 + [1] * 6
 
 
+CONTROL = """#!/bin/sh
+[ "$1" = -f ] || {{ cat >"$CUDA_MPS_PIPE_DIRECTORY/said"; exit; }}
+echo "no GPU for MPS" >"$CUDA_MPS_LOG_DIRECTORY/control.log"
+echo $$ >"$CUDA_MPS_PIPE_DIRECTORY/pid"
+{daemon}
+"""
+
+
+@pytest.mark.parametrize(
+    ("daemon", "why"),
+    [
+        ("exit 3", "MPS: it ended with 3"),
+        (': >"$CUDA_MPS_PIPE_DIRECTORY/control"; exec sleep 1000', "MPS serves no client here: no"),
+    ],
+)
+def test_mps_that_does_not_serve_is_no_failure_and_is_ended(daemon, why, monkeypatch, tmp_path):
+    control = tmp_path / "nvidia-cuda-mps-control"
+    control.write_text(CONTROL.format(daemon=daemon))
+    control.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(Run, "on_gpu", True)
+    monkeypatch.setattr(c_processes, "CLIENT", "import sys; sys.exit('no context')")
+    folder = tmp_path / "work" / "mps"
+    result = one(c_processes.under_mps, 60, tmp_path)
+    assert result["state"] == "not run" and result["why"].startswith(why)
+    assert "no GPU for MPS" in result["why"] and not main.failed({"parts": [result]})
+    assert (folder / "said").read_text() == "quit -t 5\n"
+    assert not Path("/proc", (folder / "pid").read_text().strip()).exists()
+
+
 def test_no_part_may_outlast_its_phase():
     assert {part.phase for part in parts.load()} == {"A", "B", "C", "D", "E"}
     for part in parts.load():
@@ -361,7 +391,7 @@ def test_the_build_asks_for_gpus_with_the_libraries_of_the_driver(monkeypatch, t
     smi = tmp_path / "nvidia-smi"
     smi.write_text(f'#!/bin/sh\n[ "$LD_LIBRARY_PATH" = "/a:{tmp_path}" ] && echo 9.0\n')
     smi.chmod(0o755)
-    monkeypatch.setattr(build, "find_smi", lambda: str(smi))
+    monkeypatch.setattr(build, "driver_program", lambda name: str(smi))
     monkeypatch.setenv("LD_LIBRARY_PATH", "/a")
     assert build.compute_capabilities() == []
     monkeypatch.setattr(build, "DRIVER_FOLDER", tmp_path)

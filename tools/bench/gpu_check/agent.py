@@ -78,10 +78,11 @@ class Agent(Process):
         ]
         words += ["--slots", "8", "--slot-bytes", "4k", "--producers", "4"]
         words += ["--ring", "host"] if run.on_gpu else []
+        log = run.work / "tokd-gpu.log"  # of the agents before it, too
+        had = log.read_text(errors="replace").count("ready: ") if log.exists() else 0
         super().__init__(run, "tokd-gpu", words, group_env(run, env))
         until = time.monotonic() + READY_S
-        had = self.said().count("ready: ")
-        while self.said().count("ready: ") == had:
+        while self.log.read_text(errors="replace").count("ready: ") == had:
             if self.process.poll() is not None or time.monotonic() > until:
                 self.kill()
                 raise Wrong(f"tokd-gpu is not ready after {READY_S} s:\n{self.said()}")

@@ -135,14 +135,14 @@ def ran(command: List[str], limit_s: float = 300) -> str:
     return output
 
 
-def find_smi() -> Optional[str]:
+def driver_program(name: str) -> Optional[str]:
     """On the PATH, or beside the driver's libraries in a container."""
-    return shutil.which("nvidia-smi") or shutil.which("nvidia-smi", path="/usr/local/nvidia/bin")
+    return shutil.which(name) or shutil.which(name, path=str(DRIVER_FOLDER.with_name("bin")))
 
 
 def compute_capabilities() -> List[str]:
     """Compute capabilities of the machine's GPUs, as "90"; empty if nvidia-smi lists none."""
-    smi = find_smi()
+    smi = driver_program("nvidia-smi")
     if smi is None:
         return []
     try:

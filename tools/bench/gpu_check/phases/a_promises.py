@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import socket
 from pathlib import Path
 
-from ..build import find_smi
+from ..build import driver_program
 from ..parts import part
 from ..run import NotRun, Run
 
@@ -21,7 +20,12 @@ SMI_MORE = (
 
 def smi(run: Run) -> None:
     status, output, errors = run.call(
-        [find_smi() or "nvidia-smi", f"--query-gpu={SMI},{SMI_MORE}", "--format=csv,noheader"], 30
+        [
+            driver_program("nvidia-smi") or "nvidia-smi",
+            f"--query-gpu={SMI},{SMI_MORE}",
+            "--format=csv,noheader",
+        ],
+        30,
     )
     if status != 0:
         run.skipped(f"nvidia-smi ended with {status}: {errors.strip()}")
@@ -34,7 +38,7 @@ def smi(run: Run) -> None:
 
 def mps() -> str:
     """Does an MPS server answer where a client would look for it?"""
-    if shutil.which("nvidia-cuda-mps-control") is None:
+    if driver_program("nvidia-cuda-mps-control") is None:
         return "nvidia-cuda-mps-control is not installed"
     pipe = Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps")) / "control"
     if not pipe.exists():

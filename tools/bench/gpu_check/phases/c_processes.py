@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
-import shutil
+import contextlib
 import subprocess
 import time
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from .. import figures
 from ..agent import Agent, Poster, Subscriber, ended, group_env
+from ..build import driver_program
 from ..parts import part
-from ..run import NotRun, Run, Word, Wrong
+from ..run import NotRun, Run, Word, Wrong, python
 from .a_exact import need
 
 REQUESTS = {True: 1200, False: 100}  # on a GPU; as threads
@@ -43,13 +46,15 @@ def timed(run: Run, said: dict[str, Any], title: str) -> None:
         run.figure(what=f"{what}, {title}", ring="host", clock=clock, **numbers, note=note)
 
 
-def one_round(run: Run, title: str, **env: str) -> None:
+def one_round(run: Run, title: str, shared: bool = False, **env: str) -> None:
     agent = poster = subscriber = None
     try:
         agent = Agent(run, **env)
         requests = REQUESTS[run.on_gpu]
         subscriber = Subscriber(run, agent, requests, **env)
         poster = Poster(run, agent, 1)
+        if shared != ("MPS runs kernels" in agent.said()):  # as device_cuda.cu has it
+            raise NotRun(f"tokd-gpu is {'not ' if shared else ''}a client of MPS:\n{agent.said()}")
         for first in range(0, requests, 4):  # within the outputs, whatever the subscriber's speed
             poster.post(first, 4)
         timed(run, subscriber.result(), title)
@@ -102,13 +107,13 @@ def kills(run: Run) -> None:
         ended(poster, subscriber, agent)
 
 
-@part("C", 30, "a process that ends with its kernel running", 150)
+@part("C", 30, "a process that ends with its kernel running", 120)
 def leaves(run: Run) -> None:
     more = [] if run.on_gpu else ["n_ids=1000"]
     for ring in run.rings:
         began = time.monotonic()
         words: list[Word] = [run.build.program("gpu_measure"), "leave", run.device, *more]
-        status, output, errors = run.call(words, 80, TOKD_GPU_RING=ring)
+        status, output, errors = run.call(words, 40, TOKD_GPU_RING=ring)
         took = time.monotonic() - began
         if status != 0:
             run.failed(f"leave, ring {ring}", status, output, errors)
@@ -118,37 +123,72 @@ def leaves(run: Run) -> None:
         run.right(f"ring {ring}: the device serves the next process")
 
 
+# Has a client of MPS a context?
+CLIENT = """
+import ctypes, sys
+cuda, device, context = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(), ctypes.c_void_p()
+rc = cuda.cuInit(0) or cuda.cuDeviceGet(ctypes.byref(device), int(sys.argv[1]))
+rc = rc or cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)
+sys.exit(f"a client has the driver's error {rc}" if rc else 0)
+"""
+MPS_READY_S = 10
+MPS_QUIT_S = 5  # then it ends a server that still has clients
+
+
+def mps_said(folder: Path) -> str:
+    """The end of what daemon and server have logged."""
+    logs = sorted(path for path in folder.glob("*.log") if path.is_file())
+    return "\n".join(path.read_text(errors="replace")[-2000:] for path in logs)
+
+
+def mps_ready(run: Run, daemon: subprocess.Popen[bytes], folder: Path, env: dict[str, str]) -> None:
+    """Waits until clients are served. Raises NotRun if they are not."""
+    until = time.monotonic() + MPS_READY_S
+    while daemon.poll() is None and not (folder / "control").exists():
+        if time.monotonic() > until:
+            raise NotRun(f"MPS has no control socket after {MPS_READY_S} s:\n{mps_said(folder)}")
+        time.sleep(0.05)
+    if daemon.poll() is not None:
+        raise NotRun(f"MPS: it ended with {daemon.returncode}:\n{mps_said(folder)}")
+    status, _, errors = run.call([python(), "-c", CLIENT, run.device[5:]], 30, **env)
+    if status != 0:
+        raise NotRun(f"MPS serves no client here: {errors.strip()}\n{mps_said(folder)}")
+
+
+@contextlib.contextmanager
+def mps(run: Run) -> Iterator[dict[str, str]]:
+    """MPS in a folder of its own. What its clients need in their environment."""
+    control = driver_program("nvidia-cuda-mps-control")
+    if control is None:
+        raise NotRun("needs nvidia-cuda-mps-control, which was not found")
+    folder = run.work / "mps"
+    folder.mkdir()
+    env = {"CUDA_MPS_PIPE_DIRECTORY": str(folder), "CUDA_MPS_LOG_DIRECTORY": str(folder)}
+    full = group_env(run, env)
+    full["PATH"] = f"{Path(control).parent}:{full['PATH']}"  # its server's program is beside it
+    with (folder / "daemon.log").open("wb") as log:
+        daemon = subprocess.Popen(
+            [control, "-f"], stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=full
+        )
+    try:
+        mps_ready(run, daemon, folder, env)
+        yield env
+    except Wrong as why:  # with the server's own words
+        raise Wrong(f"{why}\nMPS: {mps_said(folder)}") from why
+    finally:
+        quits = f"quit -t {MPS_QUIT_S}\n".encode()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            subprocess.run(
+                [control], input=quits, env=full, timeout=20, check=False, capture_output=True
+            )
+        daemon.kill()
+        daemon.wait()
+
+
 @part("C", 40, "a subscriber in another process, both under MPS", 120)
 def under_mps(run: Run) -> None:
     if not run.on_gpu:
         raise NotRun("needs a GPU")
     need("numpy")
-    control = shutil.which("nvidia-cuda-mps-control")
-    if control is None:
-        raise NotRun("needs nvidia-cuda-mps-control, which was not found")
-    folder = str(run.work / "mps")
-    env = {"CUDA_MPS_PIPE_DIRECTORY": folder, "CUDA_MPS_LOG_DIRECTORY": folder}
-    (run.work / "mps").mkdir()
-    full = group_env(run, env)
-    with (run.work / "mps.log").open("wb") as log:
-        daemon = subprocess.Popen(
-            [control, "-f"], stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=full
-        )
-    try:
-        time.sleep(2)
-        if daemon.poll() is not None:
-            said = (run.work / "mps.log").read_text(errors="replace").strip()
-            raise NotRun(f"nvidia-cuda-mps-control ended with {daemon.returncode}: {said}")
-        try:
-            one_round(run, "under MPS", **env)
-        except Wrong as why:  # with the server's own words
-            server = run.work / "mps" / "server.log"
-            more = (
-                server.read_text(errors="replace")[-2000:] if server.exists() else "no server.log"
-            )
-            raise Wrong(f"{why}\nMPS: {more}") from why
-    finally:
-        subprocess.run(
-            [control], input=b"quit\n", env=full, timeout=20, check=False, capture_output=True
-        )
-        daemon.kill()
+    with mps(run) as env:
+        one_round(run, "under MPS", shared=True, **env)

@@ -17,6 +17,7 @@ NOTES = {  # of external engines
     "posted to first id read": "with the copies of the prompts, one after the other",
     "posted to answered": "of answers that the engine did not end early",
 }
+TURNS = "its kernels and the consumer's take turns, without MPS"
 NO_IPC = "outputs cannot be opened by CUDA IPC"  # of gpu_measure engine
 ENGINES = {
     OWN: "the device's own engine",
@@ -29,7 +30,7 @@ def answered(run: Run, how: str, engine: int, streams: int, **numbers: int) -> N
     title = f"{ENGINES[engine]}, {how}, {streams} streams"
     with run.apart(title):
         said = generated(run, engine, streams, **numbers)
-        figures_of(run, title, said, external=engine != OWN)
+        figures_of(run, title, said, engine)
 
 
 def generated(run: Run, engine: int, streams: int, **numbers: int) -> dict[str, Any]:
@@ -44,11 +45,13 @@ def generated(run: Run, engine: int, streams: int, **numbers: int) -> dict[str, 
         raise
 
 
-def figures_of(run: Run, title: str, said: dict[str, Any], external: bool) -> None:
-    for name, note in NOTES.items():
-        run.timed(said, {name: f"{name}, {MADE} ids, {title}"}, note if external else "")
+def figures_of(run: Run, title: str, said: dict[str, Any], engine: int) -> None:
+    turns = [TURNS] if engine == PROCESS and run.on_gpu else []
+    for name, of_external in NOTES.items():
+        note = "; ".join([of_external, *turns]) if engine != OWN else ""
+        run.timed(said, {name: f"{name}, {MADE} ids, {title}"}, note)
     rate = said["ids"] / said["ns"] * 1e9
-    note = "as many workers beside each engine"
+    note = "; ".join(["as many workers beside each engine", *turns])
     run.figure(what=f"ids, {title}", ring=said["ring"], value=rate, unit="a second", note=note)
     started(run, said, title)
     ended = said["answers"] - said["whole"]

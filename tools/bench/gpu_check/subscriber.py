@@ -139,12 +139,18 @@ class Subscriber:
             self.torch = torch
             torch.cuda.set_device(index)
             self.on_gpu = torch.from_numpy(self.table).cuda()
+            self.unequal(self.on_gpu[:1], [0])  # its kernels are loaded when they are first used
             self.busy = Busy(torch, index)
         self.gpu = Gpu(index, self.reply.ipc)
         if self.busy is not None:
             self.busy.start()
             if not self.busy.going.wait(WAIT_S):
                 raise TimeoutError(f"PyTorch's kernels do not run after {WAIT_S} s")
+
+    def unequal(self, rows: Any, ids: list[int]) -> int:
+        """Elements of rows on the GPU that are not the table's, by PyTorch."""
+        expected = self.on_gpu[self.torch.tensor(ids, device="cuda")]
+        return int((rows != expected).sum().item())
 
     def wrong(self, entry: Any) -> int:
         """Elements of an entry's rows that are not the table's."""
@@ -154,7 +160,7 @@ class Subscriber:
             rows = self.torch.as_tensor(
                 Rows(self.gpu.address.value + entry.offset, shape), device="cuda"
             )
-            return int((rows != self.on_gpu[self.torch.tensor(ids, device="cuda")]).sum().item())
+            return self.unequal(rows, ids)
         if self.gpu is not None:
             rows = self.np.empty(shape, self.np.float32)
             self.gpu.copy(rows, entry.offset)

@@ -62,7 +62,7 @@ def sizes(run: Run) -> None:
         point(run, f"{tokens} ids a slot, 4 x 8 in flight", tokens=tokens, check_every=64, **BUSY)
 
 
-@part("B", 30, "sweep: slots in flight", 60)
+@part("B", 30, "sweep: slots in flight", 90)
 def in_flight(run: Run) -> None:
     for slots in some(run, (1, 2, 4, 8, 16, 32, 64)):
         point(
@@ -75,7 +75,7 @@ def in_flight(run: Run) -> None:
         )
 
 
-@part("B", 40, "sweep: rows per job", 60)
+@part("B", 40, "sweep: rows per job", 90)
 def rows(run: Run) -> None:
     # Of 2048 ids, 8 rows are the least: a record is 256 jobs at most.
     for n in some(run, (8, 16, 32, 64, 128)):
@@ -83,14 +83,14 @@ def rows(run: Run) -> None:
         point(run, f"{n} rows a job, 4 x 8 in flight", rows=n, check_every=64, **BUSY)
 
 
-@part("B", 50, "sweep: workers", 60)
+@part("B", 50, "sweep: workers", 90)
 def workers(run: Run) -> None:
     for n in some(run, (1, 8, 32, 64, 100)):
         point(run, f"{n} workers, 4 x 8 in flight", workers=n, check_every=64, **BUSY)
     point(run, "workers as by default less 4, 4 x 8 in flight", check_every=64, **BUSY)
 
 
-@part("B", 60, "sweep: all slots or heads", 60)
+@part("B", 60, "sweep: all slots or heads", 90)
 def heads(run: Run) -> None:
     for slots in some(run, (64, 1024, 4096)):
         for look in some(run, (0, 1)):
@@ -99,7 +99,7 @@ def heads(run: Run) -> None:
             point(run, title, check_every=16, **numbers)
 
 
-@part("B", 70, "sweep: records per batch", 60)
+@part("B", 70, "sweep: records per batch", 90)
 def batches(run: Run) -> None:
     for records in some(run, (1, 4, 16, 64)):
         for flight in some(run, (1, 8)):

@@ -77,7 +77,7 @@ def in_process(run: Run) -> None:
     all_streams(run, OWN, THREAD)
 
 
-@part("E", 60, "posted to answered, an engine in another process, by CUDA IPC", 60)
+@part("E", 60, "posted to answered, an engine in another process, by CUDA IPC", 80)
 def by_ipc(run: Run) -> None:
     """Without MPS: its kernels and the consumer's take turns."""
     all_streams(run, PROCESS)

@@ -231,11 +231,7 @@ open_all(struct tokd_client *c, const char *hosts, uint16_t port,
 	struct host host;
 
 	for (uint32_t i = 0; i < n; i++) {
-		if (!hosts_next(&hosts, port, &host, error)) {
-			errno = EINVAL;
-			return false;
-		}
-		if (!open_appliance(c, &host, o, error))
+		if (!hosts_next(&hosts, port, &host, error) || !open_appliance(c, &host, o, error))
 			return false;
 	}
 	if (n > 1)
@@ -244,10 +240,16 @@ open_all(struct tokd_client *c, const char *hosts, uint16_t port,
 	return true;
 }
 
-/* Of a list that has not been read yet. */
 static bool
-check_hosts(uint32_t n, const struct tokd_client_options *o, char error[TOKD_ERROR_MAX])
+check_hosts(const char *hosts, uint32_t n, uint16_t port, const struct tokd_client_options *o,
+	char error[TOKD_ERROR_MAX])
 {
+	struct host host;
+
+	for (uint32_t i = 0; i < n && n <= TOKD_APPLIANCES_MAX; i++) {
+		if (!hosts_next(&hosts, port, &host, error))
+			return false;
+	}
 	if (n > TOKD_APPLIANCES_MAX)
 		snprintf(
 			error, TOKD_ERROR_MAX, "%u appliances: at most %u", n, TOKD_APPLIANCES_MAX);
@@ -271,7 +273,7 @@ tokd_client_open(const char *hosts, uint16_t port, const struct tokd_client_opti
 	error[0] = '\0';
 	if (options == NULL)
 		options = &none;
-	if (!check(options, error) || !check_hosts(n, options, error)) {
+	if (!check(options, error) || !check_hosts(hosts, n, port, options, error)) {
 		errno = EINVAL;
 		return NULL;
 	}

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "client_inside.h"
+#include "engine.h"
 
 static const struct {
 	const char *name, *remedy;
@@ -126,6 +127,8 @@ client_remedy(int error)
 		       "seconds (ip addr: tentative)";
 	case EMSGSIZE:
 		return "the path must carry an MTU of 576";
+	case EINVAL: /* connect() to a link-local address */
+		return "an address of fe80::/10 needs its interface, as in fe80::1%eth0";
 	default:
 		return "is there a route to it?";
 	}
@@ -147,7 +150,11 @@ argument(const struct tokd_request *r, char text[TOKD_ERROR_MAX])
 {
 	const bool decodes = r->flags & TOKD_REQUEST_DECODE;
 
-	if (r->len <= UINT32_MAX && (r->flags & TOKD_REQUEST_GENERATE))
+	if ((r->flags & ~REQUEST_FLAGS) != 0)
+		snprintf(text, TOKD_ERROR_MAX,
+			"flags 0x%x: 0x%x is unknown: use those of enum tokd_request_flags",
+			r->flags, r->flags & ~REQUEST_FLAGS);
+	else if (r->len <= UINT32_MAX && (r->flags & TOKD_REQUEST_GENERATE))
 		snprintf(text, TOKD_ERROR_MAX,
 			"GENERATE needs limit from 1 to %u, out with max_ids = TOKD_GENERATE_ROOM, "
 			"and no DECODE",

@@ -65,6 +65,8 @@ is_valid(const struct tokd_request *r)
 {
 	const bool decodes = r->flags & TOKD_REQUEST_DECODE;
 
+	if ((r->flags & ~REQUEST_FLAGS) != 0)
+		return false;
 	if (r->len > UINT32_MAX || (r->text == NULL && r->len > 0))
 		return false;
 	if (decodes && r->len % sizeof(uint32_t) != 0)

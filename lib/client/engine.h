@@ -16,6 +16,10 @@
 #include <tokd/client_engine.h>
 
 #define WINDOW TOKD_WIRE_WINDOW
+/* All that exist. */
+#define REQUEST_FLAGS                                                                              \
+	((uint32_t)(TOKD_REQUEST_STREAM | TOKD_REQUEST_DECODE | TOKD_REQUEST_SKIP_SPECIAL |        \
+		    TOKD_REQUEST_GENERATE))
 static_assert(WINDOW == 64, "the packets of a window are the bits of a uint64_t");
 
 #define NS_A_MS UINT64_C(1000000)

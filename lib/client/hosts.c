@@ -35,7 +35,7 @@ port_of(const char *text, int len, uint16_t *port, char error[TOKD_ERROR_MAX])
 bool
 hosts_next(const char **list, uint16_t port, struct host *host, char error[TOKD_ERROR_MAX])
 {
-	const char *name = *list, *next = strchrnul(name, ','), *end = next, *colon;
+	const char *name = *list, *next = strchrnul(name, ','), *end = next, *colon, *scope;
 	const int len = (int)(next - name);
 
 	colon = memrchr(name, ':', (size_t)len);
@@ -56,9 +56,20 @@ hosts_next(const char **list, uint16_t port, struct host *host, char error[TOKD_
 	host->port = port;
 	if (colon != NULL && !port_of(colon + 1, (int)(next - colon - 1), &host->port, error))
 		return false;
+	if (colon == NULL && port == 0)
+		return port_of("0", 1, &host->port, error);
 	if (end == name || end - name >= HOST_MAX) {
-		snprintf(error, TOKD_ERROR_MAX, "host %.*s: expected a name or an address", len,
-			*list);
+		snprintf(error, TOKD_ERROR_MAX, "host '%.*s': expected a name or an address%s", len,
+			*list, len == 0 ? ", and no comma without one" : "");
+		return false;
+	}
+	/* The resolver would take what follows the colon for a part of the interface's name. */
+	scope = memchr(name, '%', (size_t)(end - name));
+	if (scope != NULL && memchr(scope, ':', (size_t)(end - scope)) != NULL) {
+		snprintf(error, TOKD_ERROR_MAX,
+			"host %.*s: \":\" in the interface's name; an address with a port needs "
+			"brackets, as in [fe80::1%%eth0]:9000",
+			len, *list);
 		return false;
 	}
 	memcpy(host->name, name, (size_t)(end - name));

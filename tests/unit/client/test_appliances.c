@@ -373,8 +373,11 @@ TEST(a_list_that_is_wrong_is_refused)
 		const char *error;
 	} wrong[] = {
 		{"127.0.0.1,127.0.0.2", 0, "2 appliances: give the checksum of the vocabulary"},
-		{"127.0.0.1,,127.0.0.2", 1, "host : expected a name or an address"},
-		{"", 0, "host : expected a name or an address"},
+		{"127.0.0.1,,127.0.0.2", 1, "host '': expected a name or an address, and no comma"},
+		{"127.0.0.1,", 0, "host '': expected a name or an address, and no comma"},
+		{"", 0, "host '': expected a name or an address"},
+		{"fe80::1%lo:9000", 1, "host fe80::1%lo:9000: \":\" in the interface's name"},
+		{"[fe80::1%lo:1]:9000", 1, "needs brackets, as in [fe80::1%eth0]:9000"},
 		{"127.0.0.1:1,127.0.0.1:1", 1, "127.0.0.1:1: the same address as 127.0.0.1:1"},
 		{"127.0.0.1:1,127.1:1", 1, "127.1:1: the same address as 127.0.0.1:1"},
 		{"127.0.0.1:0,127.0.0.2", 1, "port 0: give a number from 1 to 65535"},

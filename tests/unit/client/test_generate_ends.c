@@ -435,7 +435,7 @@ WORLD_TEST(a_path_that_takes_less_leaves_an_answer_that_has_begun)
 	answer_right(&t, &reader);
 }
 
-WORLD_TEST(a_prompt_without_limit_or_room_is_refused)
+WORLD_TEST(a_prompt_without_limit_or_room_or_with_an_unknown_flag_is_refused)
 {
 	static char out[16];
 	const struct tokd_request good = {.text = "a",
@@ -446,16 +446,16 @@ WORLD_TEST(a_prompt_without_limit_or_room_is_refused)
 		.limit = 1};
 	struct tokd_packet p[2];
 
-	for (uint32_t i = 0; i < 6; i++) {
+	for (uint32_t i = 0; i < 7; i++) {
 		struct tokd_request r = good;
 
 		r.limit = i == 0 ? 0 : i == 4 ? TOKD_GENERATE_MOST + 1 : TOKD_GENERATE_MOST;
 		r.out = i == 1 ? NULL : out;
 		r.max_ids = i == 2 ? 15 : 16;
-		r.flags |= i == 3 ? TOKD_REQUEST_DECODE : 0;
+		r.flags |= i == 3 ? TOKD_REQUEST_DECODE : i == 5 ? 1u << 4 : 0;
 		assert_int_equal(
-			tokd_engine_submit(w->e, &r), i < 5 ? TOKD_E_ARGUMENT : TOKD_PENDING);
-		if (i < 5)
+			tokd_engine_submit(w->e, &r), i < 6 ? TOKD_E_ARGUMENT : TOKD_PENDING);
+		if (i < 6)
 			continue;
 		assert_int_equal(tokd_engine_packets(w->e, p, 2, w->now), 1);
 		assert_true(p[0].req.flags & TOKD_F_SKIP_SPECIAL);

@@ -521,6 +521,12 @@ TEST(what_cannot_be_opened_says_why)
 	assert_string_equal(error, "payload = 65444: must be at most 65443");
 	assert_null(tokd_client_open("127.0.0.1", 9000, &too_narrow, error));
 	assert_string_equal(error, "mtu = 575: must be at least 576");
+	assert_null(tokd_client_open("127.0.0.1", 0, NULL, error));
+	assert_string_equal(error, "port 0: give a number from 1 to 65535");
+	assert_null(tokd_client_open("fe80::1", 9000, NULL, error));
+	assert_string_equal(error,
+		"[fe80::1]:9000: Invalid argument: an address of fe80::/10 needs its interface, as "
+		"in fe80::1%eth0");
 }
 
 TEST(every_end_of_a_request_has_words)

@@ -81,6 +81,17 @@ def test_the_error_of_the_reference_is_the_caller_s(patched, model):
     assert not hf.fallbacks
 
 
+def test_a_length_below_the_template_is_the_reference_s(patched, model):
+    t = transformers.PreTrainedTokenizerFast(tokenizer_file=str(model("bert") / "tokenizer.json"))
+    whole = t("a b c").input_ids
+    assert not hf.fallbacks
+    for n, length in enumerate((8, 1, 0, 1)):
+        assert t("a b c", truncation=True, max_length=length).input_ids == whole
+        assert hf.fallbacks.total() == n
+    assert t("a b c", truncation=True, max_length=3).input_ids == [*whole[:2], whole[-1]]
+    assert hf.fallbacks.total() == n
+
+
 def change_dropout(backend):
     backend.model.dropout = 1.0
 

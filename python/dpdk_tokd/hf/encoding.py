@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
+from ..tokenizer.batch import ID_MAX, unsigned
+
 T = TypeVar("T")
 Offset = tuple[int, int]
 Direction = Literal["left", "right"]
@@ -212,9 +214,11 @@ class Encoding:
         self.__dict__.update(state)
 
     # ---- questions ----
+    # OverflowError, as in `tokenizers`: a number is negative.
 
     def token_to_sequence(self, token_index: int) -> int | None:
         """0 or 1; None: the token is of none, or there is no such token."""
+        token_index = unsigned(token_index)
         if token_index > len(self):
             return None
         if not self._ranges:
@@ -235,7 +239,7 @@ class Encoding:
 
     def word_to_tokens(self, word_index: int, sequence_index: int = 0) -> tuple[int, int] | None:
         """Tokens [begin, end) of a word; None: it has none."""
-        tokens = self._range(sequence_index)
+        tokens, word_index = self._range(sequence_index), unsigned(word_index, ID_MAX)
         found = [at for at in tokens if self.word_ids[at] == word_index]
         return (found[0], found[-1] + 1) if found else None
 
@@ -246,7 +250,8 @@ class Encoding:
 
     def char_to_token(self, char_pos: int, sequence_index: int = 0) -> int | None:
         """The first token with this character; None: no token has it."""
-        for at in self._range(sequence_index):
+        tokens, char_pos = self._range(sequence_index), unsigned(char_pos)
+        for at in tokens:
             begin, end = self.offsets[at]
             if begin <= char_pos < end:
                 return at
@@ -343,7 +348,7 @@ class Encoding:
         return found
 
     def _range(self, sequence: int) -> range:
-        return self._ranges.get(sequence, range(len(self)))
+        return self._ranges.get(unsigned(sequence), range(len(self)))
 
     def _slice(self, begin: int, end: int) -> list[Part]:
         parts, at = [], 0

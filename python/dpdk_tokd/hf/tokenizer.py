@@ -19,15 +19,13 @@ import numpy.typing as npt
 
 from .._native import libtok
 from ..tokenizer import Tokenizer
-from ..tokenizer.batch import ID_MAX, check_number
+from ..tokenizer.batch import ID_MAX, SIZE_MAX, check_number, unsigned
 from ..tokenizer.info import file_state
 from . import nfc
 from .decoders import Json, decoder, errors_of
 from .documents import complete, document_of
 from .encoding import Direction, Encoding, Offset, Part
 from .processors import Frame, Strategy, Truncation, default_process, frame_of, processor
-
-SIZE_MAX = 2**64 - 1  # as `tokenizers` counts
 
 Words = list[str] | tuple[str, ...]
 Input = str | Words | tuple[str | Words, str | Words] | list[Any]
@@ -248,16 +246,19 @@ class HFTokenizer:
         file was loaded; truncation leaves no room for the template.
         """
         if pair is None and isinstance(sequence, str) and not is_pretokenized:
-            ids = self._tokenizer.encode(
-                sequence, add_special_tokens=False, tokens_in_text=self._tokens_in_text
-            )
+            try:
+                ids = self._tokenizer.encode(
+                    sequence, add_special_tokens=False, tokens_in_text=self._tokens_in_text
+                )
+            except UnicodeEncodeError as e:  # a surrogate is no text, as in `tokenizers`
+                raise TypeError(f"input: {e}") from None
             text = Text(self, (sequence,), [ids], words=False)
             found = self._finished([text], add_special_tokens)
             if self._padding is not None:
                 self._pad([found])
             return found
         both = [sequence] if pair is None else [sequence, pair]
-        inputs = [[_pieces(one, is_pretokenized, 0) for one in both]]
+        inputs = [[_pieces(one, is_pretokenized, "input") for one in both]]
         return self._encoded(inputs, is_pretokenized, add_special_tokens)[0]
 
     def encode_batch(
@@ -272,16 +273,20 @@ class HFTokenizer:
             raise TypeError("input: expected a list of texts or pairs, got one text")
         if type(input) is list and len(input) == 1 and isinstance(input[0], str):
             return [self.encode(input[0], None, is_pretokenized, add_special_tokens)]
-        inputs = [_sequences(one, is_pretokenized, i) for i, one in enumerate(input)]
+        inputs = [_sequences(one, is_pretokenized, f"input {i}") for i, one in enumerate(input)]
         return self._encoded(inputs, is_pretokenized, add_special_tokens)
 
     def _encoded(
         self, inputs: list[list[Sequence[str]]], is_pretokenized: bool, add_special_tokens: bool
     ) -> list[Encoding]:
         flat = [piece for one in inputs for pieces in one for piece in pieces]
-        batch = self._tokenizer.encode_batch(
-            flat, add_special_tokens=False, tokens_in_text=self._tokens_in_text
-        )
+        try:
+            batch = self._tokenizer.encode_batch(
+                flat, add_special_tokens=False, tokens_in_text=self._tokens_in_text
+            )
+        except UnicodeEncodeError as e:
+            at = next(i for i, one in enumerate(inputs) for p in one if e.object in p)
+            raise TypeError(f"input {at}: {e}") from None
         splits = batch.splits.tolist()
         ids = iter([batch.ids[a:b] for a, b in pairwise(splits)])
         found = []
@@ -367,8 +372,11 @@ class HFTokenizer:
     # ---- decoding ----
 
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
-        """Text of ids; unknown ones are left out. TypeError: these are no integers."""
+        """Text of ids; unknown ones are left out. TypeError: these are no integers. OverflowError:
+        one is not an unsigned 32-bit number."""
         kept = [*map(index, ids)]
+        for id in (min(kept, default=0), max(kept, default=0)):
+            unsigned(id, ID_MAX)
         if skip_special_tokens:
             kept = [id for id in kept if id not in self._special]
         if self._errors is not None:
@@ -448,8 +456,9 @@ class HFTokenizer:
         return self._added_ids.get(token, self._vocab.get(token))
 
     def id_to_token(self, id: int) -> str | None:
-        """The token of an id, as the file spells it; None: there is none."""
-        return self._spelled.get(index(id))
+        """The token of an id, as the file spells it; None: there is none. OverflowError: it is
+        not an unsigned 32-bit number."""
+        return self._spelled.get(unsigned(id, ID_MAX))
 
     @cached_property
     def _vocab(self) -> dict[str, int]:
@@ -514,7 +523,8 @@ class HFTokenizer:
     ) -> None:
         """Truncate from now on to max_length tokens, the template's included; what is cut off is in
         `Encoding.overflowing`, in parts with `stride` tokens in common. ValueError: strategy or
-        direction is unknown, a number out of range, or there is no room for the stride."""
+        direction is unknown, a number out of range, or there is no room for the stride. Encoding
+        with a template that has more than max_length tokens is a ValueError then."""
         if strategy not in _STRATEGIES.values():
             raise ValueError(
                 f"strategy: {strategy!r}: expected one of {list(_STRATEGIES.values())}"
@@ -522,7 +532,7 @@ class HFTokenizer:
         check_number("max_length", max_length, SIZE_MAX)
         check_number("stride", stride, SIZE_MAX)
         room = max_length - self.num_special_tokens_to_add(False)
-        if stride > room:
+        if 0 <= room < stride:
             raise ValueError(f"stride: {stride} is above the {room} tokens that a text may have")
         self._document["truncation"] = {
             "direction": _side(direction).capitalize(),
@@ -716,7 +726,7 @@ def _truncation(json: Json | None) -> Truncation | None:
     return Truncation(json["max_length"], json["stride"], strategy, direction)
 
 
-def _sequences(one: Input, words: bool, at: int) -> list[Sequence[str]]:
+def _sequences(one: Input, words: bool, name: str) -> list[Sequence[str]]:
     """The one or two sequences of an input, each a list of texts that are encoded alone."""
     if isinstance(one, str) and not words:
         return [(one,)]
@@ -725,15 +735,20 @@ def _sequences(one: Input, words: bool, at: int) -> list[Sequence[str]]:
         isinstance(one, (tuple, list)) and len(one) == 2 and not (words and isinstance(one[0], str))
     )
     several = cast(Sequence[Any], one if is_pair else [one])
-    return [_pieces(sequence, words, at) for sequence in several]
+    return [_pieces(sequence, words, name) for sequence in several]
 
 
-def _pieces(sequence: Any, words: bool, at: int) -> Sequence[str]:
+_ONE = "a str, or a pair of them"
+
+
+def _pieces(sequence: Any, words: bool, name: str) -> Sequence[str]:
     pieces = _listed(sequence) if words else [sequence]
-    listed = isinstance(pieces, (list, tuple))
-    if not listed or not all(isinstance(piece, str) for piece in pieces):
-        expected = "a list of words" if words else "a str, or a pair of them"
-        raise TypeError(f"input {at}: expected {expected}, got {type(sequence).__name__}")
+    if not isinstance(pieces, (list, tuple)):
+        raise TypeError(f"{name}: expected a list of words, got {type(sequence).__name__}")
+    for i, piece in enumerate(pieces):
+        if not isinstance(piece, str):
+            where = f"{name}, word {i}: expected a str" if words else f"{name}: expected {_ONE}"
+            raise TypeError(f"{where}, got {type(piece).__name__}")
     return tuple(pieces)  # the caller may change a list
 
 

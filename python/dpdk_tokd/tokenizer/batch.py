@@ -22,6 +22,16 @@ Side: TypeAlias = Literal["left", "right"]
 
 LENGTH_MAX = 2**31 - 1
 ID_MAX = 2**32 - 1
+SIZE_MAX = 2**64 - 1  # as `tokenizers` counts
+
+
+def unsigned(value: int, most: int = SIZE_MAX) -> int:
+    """`value` as an int; OverflowError, as in `tokenizers` and `tiktoken`, if it is negative or
+    above `most`."""
+    number = operator.index(value)
+    if not 0 <= number <= most:
+        raise OverflowError(f"{number}: expected a number from 0 to {most}")
+    return number
 
 
 def check_side(argument: str, side: Side | None) -> Side | None:

@@ -347,6 +347,49 @@ def test_what_tokenizers_refuses_is_refused(both, misuse):
             misuse(tokenizer)
 
 
+OUT_OF_RANGE = [
+    lambda tokenizer: tokenizer.decode([15496, -100, 995]),
+    lambda tokenizer: tokenizer.decode([2**32]),
+    lambda tokenizer: tokenizer.decode_batch([[-100]]),
+    lambda tokenizer: tokenizer.id_to_token(-1),
+    lambda tokenizer: tokenizer.id_to_token(2**32),
+    lambda tokenizer: tokenizer.encode("a").token_to_sequence(-1),
+    lambda tokenizer: tokenizer.encode("a").token_to_chars(-1),
+    lambda tokenizer: tokenizer.encode("a").token_to_word(-1),
+    lambda tokenizer: tokenizer.encode("a").word_to_tokens(-1),
+    lambda tokenizer: tokenizer.encode("a").word_to_tokens(2**32),
+    lambda tokenizer: tokenizer.encode("a").word_to_chars(0, -1),
+    lambda tokenizer: tokenizer.encode("a").char_to_token(-1),
+    lambda tokenizer: tokenizer.encode("a").char_to_word(2**64),
+]
+
+
+@pytest.mark.parametrize("both", ["gpt2"], indirect=True)
+@pytest.mark.parametrize("call", OUT_OF_RANGE)
+def test_numbers_out_of_range(both, call):
+    for tokenizer in both:
+        with pytest.raises(OverflowError):
+            call(tokenizer)
+
+
+@pytest.mark.parametrize("both", ["gpt2"], indirect=True)
+def test_what_is_no_text_is_named(both):
+    theirs, ours = both
+    for named, encode in {
+        "input: .*surrogates": lambda t: t.encode("\ud800"),
+        "input 1: .*surrogates": lambda t: t.encode_batch(["ok", "x\ud800"]),
+        "input 2: .*surrogates": lambda t: t.encode_batch([["a", "b"], ["c"], ["\ud800"]], True),
+        "input, word 1: expected a str, got NoneType": lambda t: t.encode(["a", None], None, True),
+        "input 1, word 0: expected a str, got int": lambda t: t.encode_batch([["a"], [5]], True),
+        "input: expected a list of words, got int": lambda t: t.encode(5, None, True),
+        "input: expected a str, or a pair of them, got int": lambda t: t.encode(5),
+    }.items():
+        with pytest.raises(TypeError):
+            encode(theirs)
+        with pytest.raises(TypeError, match=f"^{named}"):
+            encode(ours)
+
+
 @pytest.mark.parametrize("both", ["gpt2"], indirect=True)
 @pytest.mark.parametrize(
     "text",
@@ -408,6 +451,20 @@ def no_room() -> None:
         assert isinstance(error.value, ValueError) is not panic
 
 
+def no_room_beside_the_template() -> None:
+    theirs, ours = loaded("bert")
+    for tokenizer in theirs, ours:
+        tokenizer.no_padding()
+        tokenizer.enable_truncation(1, stride=3)
+    assert len(theirs.encode("one two")) == 4
+    with pytest.raises(ValueError, match="max_length 1 is below the 2 tokens that the template"):
+        ours.encode("one two")
+    for tokenizer in theirs, ours:
+        tokenizer.enable_truncation(1)
+    a, b = (t.encode("one two", add_special_tokens=False) for t in (theirs, ours))
+    assert (len(a), b.ids) == (1, a.ids)
+
+
 def parts_are_copies() -> None:
     theirs, ours = loaded("gpt2")
     ids = ours.encode("a").ids
@@ -435,7 +492,8 @@ DIFFERS = {
     "an added token found in normalized text: its token, and decoded": added_in_normalized_text,
     "BERT: offset of marks that the normalizer puts in another order": marks_in_another_order,
     "several normalizers: offsets beside marks where one character becomes several": marks_of_one_character,
-    "a stride or a template that leaves no room": no_room,
+    "a stride that leaves no room": no_room,
+    "a template with more than `max_length` tokens": no_room_beside_the_template,
     "a part that is changed in place (`pre_tokenizer.add_prefix_space = True`, `model.dropout = 1`)": parts_are_copies,
     "what libtok refuses": refused,
 }

@@ -18,18 +18,24 @@ if TYPE_CHECKING:  # which takes longer to import than the rest
 IdsLike: TypeAlias = "Sequence[int] | npt.NDArray[np.integer]"
 
 
+class IdRangeError(ValueError):
+    """A number that is no unsigned 32-bit one."""
+
+
 def ids_for(ids: IdsLike) -> Ids:
     """`ids` as libtok reads them. ValueError for what is not a flat list of ids."""
     array = np.asarray(ids)
     if array.size == 0:
         return np.empty(0, dtype=np.uint32)
+    if array.ndim == 1 and array.dtype == object and all(isinstance(id, int) for id in array):
+        raise IdRangeError(f"ids: {max(array, key=abs)} is not an unsigned 32-bit number")
     if array.ndim != 1 or array.dtype.kind not in "iu":
         got = f"shape {array.shape}, {array.dtype}" if array.shape else type(ids).__name__
         raise ValueError(f"ids: expected a flat sequence of integers, got {got}")
     if array.dtype != np.uint32:
         low, high = int(array.min()), int(array.max())
         if low < 0 or high > ID_MAX:
-            raise ValueError(f"ids: {low if low < 0 else high} is not an unsigned 32-bit number")
+            raise IdRangeError(f"ids: {low if low < 0 else high} is not an unsigned 32-bit number")
     return np.ascontiguousarray(array, dtype=np.uint32)
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
@@ -88,7 +89,18 @@ class Tokenizer(libtok.Vocab):
             if search_path is not None:
                 raise ValueError(f"search_path: {name_or_path!r} is a path, not a name to look up")
         folders = None if search_path is None else os.fspath(search_path)
-        return cls(path, pretokenizer, folders, algo, strict_utf8)
+        try:
+            return cls(path, pretokenizer, folders, algo, strict_utf8)
+        except ValueError as error:
+            if path is not name_or_path or os.path.lexists(path):
+                raise
+            if path.startswith("~"):
+                hint = "~ is not expanded: use os.path.expanduser"
+            elif re.fullmatch(r"[\w.-]+/[\w.-]+", path):
+                hint = "for a repository of huggingface.co use Tokenizer.from_pretrained"
+            else:
+                raise
+            raise ValueError(f"{error}: {hint}") from None
 
     @classmethod
     def from_pretrained(
@@ -189,6 +201,8 @@ class Tokenizer(libtok.Vocab):
         """
         if isinstance(texts, ONE_TEXT):
             raise TypeError("texts: expected a list of texts, got one text")
+        if isinstance(texts, (Mapping, set, frozenset)):  # whose keys, or order, nobody means
+            raise TypeError(f"texts: expected a list of texts, got {type(texts).__name__}")
         if threads is None:
             threads = min(len(os.sched_getaffinity(0)), libtok.THREADS_MAX)
         side = check_side("padding_side", padding_side)
@@ -359,7 +373,8 @@ class Tokenizer(libtok.Vocab):
         such template, it is wrong, or it refuses the messages; of several conversations it names
         the index.
         """
-        if not (messages and isinstance(messages[0], (list, tuple))):
+        listed = isinstance(messages, Sequence)
+        if not (listed and messages and isinstance(messages[0], (list, tuple))):
             text = self._conversation(cast("Sequence[Message]", messages), **how)
             return self.encode(text, add_special_tokens=False) if tokenize else text
         texts = []

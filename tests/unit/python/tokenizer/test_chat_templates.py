@@ -124,6 +124,8 @@ def test_arguments_that_cannot_be(tok, gpt2) -> None:
             tok.apply_chat_template(none)
     with pytest.raises(TypeError, match="^chat_template: expected a text or a name, got int"):
         tok.apply_chat_template(SAY, chat_template=5)
+    with pytest.raises(TypeError, match="^messages: expected a list of dicts, got dict"):
+        tok.apply_chat_template(SAY[0])
     with pytest.raises(TypeError, match="^messages: expected a list of dicts, got str"):
         tok.apply_chat_template("one two")
     with pytest.raises(TypeError, match=r"^messages\[1\]: expected a dict, got str"):

@@ -36,6 +36,49 @@ def test_folders_to_search_are_paths(gpt2, folder: Path) -> None:
         assert Path(tok.info.path).parent == folder and tok.checksum == gpt2.checksum
 
 
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("openai-community/gpt2", "No such file.*: for a repository .* use Tokenizer.from_pretr"),
+        ("~/gpt2.json", "No such file.*: ~ is not expanded: use os.path.expanduser"),
+        ("./a/b.json", "No such file or directory$"),
+    ],
+)
+def test_a_missing_file_says_what_may_be_meant(name: str, hint: str, folder: Path) -> None:
+    with pytest.raises(ValueError, match=hint):
+        dpdk_tokd.Tokenizer.load(name)
+
+
+def test_a_file_that_is_there_gets_no_hint(folder: Path) -> None:
+    (folder / "a").mkdir()
+    (folder / "a" / "b").write_text("no vocabulary")
+    with pytest.raises(ValueError, match="a/b") as error:
+        dpdk_tokd.Tokenizer.load("a/b")
+    assert "from_pretrained" not in str(error.value)
+
+
+@pytest.mark.parametrize("texts", [{"a": 1}, {"a"}, frozenset("a")])
+def test_texts_without_an_order_are_refused(gpt2, texts) -> None:
+    for call in (gpt2, gpt2.encode_batch):
+        name = type(texts).__name__
+        with pytest.raises(TypeError, match=f"^texts: expected a list of texts, got {name}$"):
+            call(texts)
+
+
+@pytest.mark.parametrize(
+    ("ids", "says"),
+    [
+        ([2**64], "^ids: 18446744073709551616 is not an unsigned 32-bit number"),
+        ([1, -(2**70)], "^ids: -1180591620717411303424 is not an unsigned"),
+        ([1, "a", None], "^ids: expected a flat sequence of integers"),
+    ],
+)
+def test_numbers_that_are_no_ids_are_named(gpt2, ids, says: str) -> None:
+    for call in (gpt2.decode, gpt2.decode_bytes, gpt2.decode_stream().feed):
+        with pytest.raises(ValueError, match=says):
+            call(ids)
+
+
 def test_a_folder_takes_no_arguments_of_a_repository(tmp_path: Path) -> None:
     (tmp_path / "vocab.txt").write_text("[UNK]\nhello\n")
     assert dpdk_tokd.Tokenizer.from_pretrained(tmp_path).encode("hello").tolist() == [1]

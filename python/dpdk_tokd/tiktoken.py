@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Literal
 
 from ._native import libtok
 from .tokenizer import Tokenizer
-from .tokenizer.decode import ids_for
+from .tokenizer.batch import ID_MAX, unsigned
+from .tokenizer.decode import IdRangeError, ids_for
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,7 +55,10 @@ class Encoding:
 
     def encode_ordinary(self, text: str) -> list[int]:
         """Ids of a text; special tokens in it are text."""
-        return libtok.list_of(self._ordinary(text))
+        try:
+            return libtok.list_of(self._ordinary(text))
+        except UnicodeEncodeError:
+            return libtok.list_of(self._ordinary(_repaired(text)))
 
     def encode(
         self,
@@ -68,9 +72,16 @@ class Encoding:
         allowed_special: special tokens that are recognised. disallowed_special: those (by default
         all others) that are a ValueError. The rest is text.
         """
-        ids = self.encode_to_numpy(
-            text, allowed_special=allowed_special, disallowed_special=disallowed_special
-        )
+        try:
+            ids = self.encode_to_numpy(
+                text, allowed_special=allowed_special, disallowed_special=disallowed_special
+            )
+        except UnicodeEncodeError:
+            ids = self.encode_to_numpy(
+                _repaired(text),
+                allowed_special=allowed_special,
+                disallowed_special=disallowed_special,
+            )
         return libtok.list_of(ids)
 
     def encode_to_numpy(
@@ -80,8 +91,9 @@ class Encoding:
         allowed_special: Allowed = frozenset(),
         disallowed_special: Disallowed = "all",
     ) -> npt.NDArray[np.uint32]:
-        """As `encode`; ids as an array."""
+        """As `encode`; ids as an array. UnicodeEncodeError: the text has surrogates."""
         _check_text(text)
+        _check_allowed(allowed_special)
         ordinary = disallowed_special == "all" or not disallowed_special
         if ordinary and not any(lead in text for lead in self._leads):
             return self._ordinary(text)
@@ -117,6 +129,7 @@ class Encoding:
     ) -> list[list[int]]:
         """As `encode` of each."""
         texts = list(map(_check_text, text))
+        _check_allowed(allowed_special)
         ordinary = disallowed_special == "all" or not disallowed_special
         if ordinary and not any(lead in one for lead in self._leads for one in texts):
             return self.encode_ordinary_batch(texts, num_threads=num_threads)
@@ -133,12 +146,9 @@ class Encoding:
         return id
 
     def _ordinary(self, text: str) -> npt.NDArray[np.uint32]:
-        try:
-            return self._tokenizer.encode(
-                _check_text(text), add_special_tokens=False, tokens_in_text="none"
-            )
-        except UnicodeEncodeError:
-            return self._ordinary(_repaired(text))
+        return self._tokenizer.encode(
+            _check_text(text), add_special_tokens=False, tokens_in_text="none"
+        )
 
     def _choice(
         self, allowed: Allowed, disallowed: Disallowed
@@ -163,9 +173,12 @@ class Encoding:
     # ---- decoding ----
 
     def decode_bytes(self, tokens: Sequence[int]) -> bytes:
-        """Bytes of ids. KeyError: an id is unknown. TypeError: these are no ids."""
+        """Bytes of ids. KeyError: an id is unknown. TypeError: these are no ids. OverflowError: one
+        is not an unsigned 32-bit number."""
         try:
             ids = ids_for(tokens)
+        except IdRangeError as e:
+            raise OverflowError(str(e)) from None
         except ValueError as e:
             raise TypeError(str(e)) from None
         try:
@@ -178,12 +191,12 @@ class Encoding:
         return self.decode_bytes(tokens).decode("utf-8", errors)
 
     def decode_single_token_bytes(self, token: int) -> bytes:
-        """Bytes of one id. KeyError: it is unknown."""
-        return self._tokenizer.token(token)
+        """Bytes of one id. KeyError: it is unknown. OverflowError as of `decode_bytes`."""
+        return self._tokenizer.token(unsigned(token, ID_MAX))
 
     def decode_tokens_bytes(self, tokens: Sequence[int]) -> list[bytes]:
         """Bytes of each id."""
-        return [self._tokenizer.token(token) for token in tokens]
+        return [self.decode_single_token_bytes(token) for token in tokens]
 
     def decode_with_offsets(self, tokens: Sequence[int]) -> tuple[str, list[int]]:
         """Text of ids, and the character with which each begins (of which it may be a part).
@@ -244,13 +257,19 @@ def _common(tokens: Sequence[str]) -> str:
 @lru_cache(maxsize=128)
 def _any_of(tokens: frozenset[str]) -> re.Pattern[str]:
     longest_first = sorted(tokens, key=len, reverse=True)
-    return re.compile("|".join(map(re.escape, longest_first)) or r"(?!)")
+    return re.compile("|".join(map(re.escape, longest_first)) if tokens else r"(?!)")
 
 
 def _check_text(text: str) -> str:
     if not isinstance(text, str):
         raise TypeError(f"text: expected a str, got {type(text).__name__}")
     return text
+
+
+def _check_allowed(allowed: Allowed) -> None:
+    if allowed != "all" and not isinstance(allowed, (set, frozenset)):
+        name = type(allowed).__name__
+        raise TypeError(f'allowed_special: expected "all" or a set of tokens, got {name}')
 
 
 def _encodable(text: str) -> str:

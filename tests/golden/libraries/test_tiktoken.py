@@ -38,7 +38,7 @@ def of(encoding, ask: str, *arguments, **named):
     """What a method returns, or the type of its exception."""
     try:
         return getattr(encoding, ask)(*arguments, **named)
-    except (ValueError, KeyError, TypeError) as e:
+    except (ValueError, KeyError, TypeError, OverflowError) as e:
         return type(e)
 
 
@@ -64,7 +64,11 @@ def test_texts(both):
             assert of(ours, "encode", text, **named) == ids
             if ids is ValueError:
                 continue
-            assert ours.encode_to_numpy(text, **named).tolist() == ids
+            if any("\ud800" <= c <= "\udfff" for c in text):
+                arrays = [of(e, "encode_to_numpy", text, **named) for e in both]
+                assert arrays == [UnicodeEncodeError] * 2
+            else:
+                assert ours.encode_to_numpy(text, **named).tolist() == ids
             for ask in ("decode", "decode_bytes", "decode_tokens_bytes", "decode_with_offsets"):
                 cut = ids[rng.randrange(3) :]
                 assert of(ours, ask, cut) == of(theirs, ask, cut), ask
@@ -99,6 +103,22 @@ def test_vocabulary(both):
             ours.encode(text)
     for ids in (5, None, "ab", [1.0], ["a"]):
         assert [of(e, "decode", ids) for e in both] == [TypeError] * 2
+
+
+def test_misuses(both):
+    for ids in ([-1], [2**40], [2**70], [1, 2**70]):
+        for ask in ("decode", "decode_bytes", "decode_tokens_bytes", "decode_with_offsets"):
+            assert [of(e, ask, ids) for e in both] == [OverflowError] * 2
+        assert [of(e, "decode_single_token_bytes", ids[-1]) for e in both] == [OverflowError] * 2
+    for text in ("\ud800", "a\ud83d\ude00"):
+        assert [of(e, "encode_to_numpy", text) for e in both] == [UnicodeEncodeError] * 2
+    for text in ("", "Hello"):
+        assert [of(e, "encode", text, disallowed_special={""}) for e in both] == [ValueError] * 2
+    for allowed in ([], (), "x", None, ["<|endoftext|>"]):
+        for more in ({}, {"disallowed_special": ()}):
+            named = {"allowed_special": allowed} | more
+            for ask, text in (("encode", "a"), ("encode_to_numpy", "a"), ("encode_batch", ["a"])):
+                assert [of(e, ask, text, **named) for e in both] == [TypeError] * 2
 
 
 def test_a_refused_text_names_the_token(both):

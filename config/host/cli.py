@@ -55,7 +55,8 @@ def parser() -> argparse.ArgumentParser:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    p.add_argument("do", choices=("check", "apply", "verify", "revert"))
+    commands = ("check", "apply", "verify", "revert")
+    p.add_argument("do", choices=commands, metavar="{" + ",".join(commands) + "}")
     p.add_argument(
         "--cores", metavar="LIST", default="", help="cores for workers, as 1-4; never core 0"
     )

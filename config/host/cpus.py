@@ -18,7 +18,8 @@ def parse(text: str) -> frozenset[int]:
     for part in text.strip().split(",") if text.strip() else ():
         match = re.fullmatch(r"(\d{1,4})(?:-(\d{1,4}))?", part.strip())
         if not match:
-            raise BadList(f"{text!r}: expected CPUs like 1-4 or 1,3-5, found {part!r}")
+            found = f", found {part!r}" if part != text else ""
+            raise BadList(f"{text!r}: expected CPUs like 1-4 or 1,3-5{found}")
         first, last = int(match[1]), int(match[2] or match[1])
         if last < first or last >= CPUS_MAX:
             raise BadList(f"{text!r}: {part!r} is no range of CPUs below {CPUS_MAX}")

@@ -165,8 +165,9 @@ def prove(root: Root, plan: Plan) -> list[Finding]:
         return found
     if not have:
         raise Refusal(
-            "/sys/devices/system/cpu/present: no list of CPUs, so what --cores leaves is not known; for a root "
-            "that is not running, an image, say how many CPUs the machine will have: --cpus N"
+            f"{root.path('/sys/devices/system/cpu/present')}: no list of CPUs, so what cores "
+            f"{cpus.show(plan.cores)} leave is not known; for a root that is not running, an image, say how many "
+            "CPUs the machine will have, as at apply: --cpus N"
         )
     running = online(root)
     missing, asleep, left = plan.cores - have, plan.cores - running, running - plan.cores

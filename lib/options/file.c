@@ -30,6 +30,12 @@ is_blank(char c)
 	return c == ' ' || c == '\t' || c == '\r';
 }
 
+bool
+opt_is_quoted(const char *text, size_t len)
+{
+	return len >= 2 && text[0] == '"' && text[len - 1] == '"';
+}
+
 static void
 strip(char **text, size_t *len)
 {
@@ -144,6 +150,8 @@ take_entry(const struct line *l, bool in_section, struct opt_given *given, struc
 		return opt_wrong(e,
 			"%.200s: line %zu: %s: %zu bytes; a value has at most %u; shorten it",
 			l->path, l->number, d->name, value_len, OPT_TEXT_MAX);
+	if (opt_is_quoted(value, value_len))
+		return bad_key(l, key, key_len, "a value has no quotes; leave them out", e);
 	*text = value;
 	return true;
 }

@@ -21,12 +21,14 @@ const char *opt_near(const struct opt_program *p, const char *name, size_t len);
 char *opt_file_read(const char *path, size_t *bytes, struct opt_error *e);
 bool opt_file_parse(const struct opt_program *p, const char *path, char *text, size_t bytes,
 	struct opt_given *given, struct opt_error *e);
+/* As in "gpt2", quotes included: they would be part of the value. */
+bool opt_is_quoted(const char *text, size_t len);
 
 /* value.c: set the field of option i from each source in turn. False: see error. */
 bool opt_set(const struct opt_program *p, size_t i, struct opt_given *given, void *target,
 	struct opt_error *e);
 
-/* show.c: limits and default in one line, or ""; the unit: " ms", " bytes" or "". */
+/* show.c: limits and default in one line, or ""; the unit, as " ms", or "". */
 void opt_limits(const struct opt_def *d, char *text, size_t room);
 const char *opt_unit(const struct opt_def *d);
 /* "-d, --rdma-device NAME". */

@@ -51,6 +51,8 @@ opt_print(const struct opt_def *d, int64_t v, char *text, size_t room)
 const char *
 opt_unit(const struct opt_def *d)
 {
+	if (d->type == OPT_COUNT && strcmp(d->arg, "SECONDS") == 0)
+		return " seconds";
 	return d->type == OPT_MS ? " ms" : d->type == OPT_SIZE ? " bytes" : "";
 }
 

@@ -101,14 +101,14 @@ set_number(const struct one *o, void *field, struct opt_error *e)
 	char low[32], high[32];
 	uint64_t v;
 
+	opt_print(d, d->min, low, sizeof(low));
+	opt_print(d, (int64_t)d->max, high, sizeof(high));
 	if (!parse_number(o->text + minus, d->type == OPT_OCTAL ? 8 : 10, d->type == OPT_SIZE, &v))
-		return opt_wrong(e, "%s: not a number; give %s", head(o).text, form[d->type]);
-	if (minus ? v > (uint64_t)-d->min : v > d->max || (d->min > 0 && v < (uint64_t)d->min)) {
-		opt_print(d, d->min, low, sizeof(low));
-		opt_print(d, (int64_t)d->max, high, sizeof(high));
+		return opt_wrong(e, "%s: not a number; give %s (%s to %s%s)", head(o).text,
+			form[d->type], low, high, opt_unit(d));
+	if (minus ? v > (uint64_t)-d->min : v > d->max || (d->min > 0 && v < (uint64_t)d->min))
 		return opt_wrong(e, "%s: out of range; give %s to %s%s", head(o).text, low, high,
 			opt_unit(d));
-	}
 	if (minus)
 		v = -v;
 	if (d->width == sizeof(uint16_t))
@@ -177,6 +177,8 @@ check_text(const struct one *o, struct opt_error *e)
 	}
 	if (in_file && (o->text[0] == ' ' || o->text[len - 1] == ' '))
 		return opt_wrong(e, "%s: a blank at the start or end; leave it out", head(o).text);
+	if (in_file && opt_is_quoted(o->text, len))
+		return opt_wrong(e, "%s: in quotes; leave them out", head(o).text);
 	return true;
 }
 

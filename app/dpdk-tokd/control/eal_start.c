@@ -173,10 +173,14 @@ tokd_eal_start(int argc, char **argv)
 		return TOKD_EXIT_FAILED;
 	}
 	if (taken < 0) {
-		fprintf(stderr, "dpdk-tokd: EAL did not start%s%s: %s\n",
-			rte_errno != 0 ? ": " : "", rte_errno != 0 ? rte_strerror(rte_errno) : "",
-			remedy(rte_errno));
-		return TOKD_EXIT_FAILED;
+		/* EACCES: remedy() knows the reason, and it is no permission. */
+		const bool is_known = rte_errno == 0 || rte_errno == EACCES;
+
+		fprintf(stderr, "dpdk-tokd: EAL did not start%s%s: %s\n", is_known ? "" : ": ",
+			is_known ? "" : rte_strerror(rte_errno), remedy(rte_errno));
+		/* Of -a or --vdev, read before an IOVA mode is chosen; later: memory. */
+		return rte_errno == ENODEV && rte_eal_iova_mode() == RTE_IOVA_DC ? TOKD_EXIT_USAGE
+										 : TOKD_EXIT_FAILED;
 	}
 	/* EAL moves arguments that are not its options to the end, without an error. */
 	if (taken + 1 < argc) {

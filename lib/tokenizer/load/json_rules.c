@@ -121,12 +121,15 @@ static const struct tok_json_rule top_rules[] = {
 	{"pre_tokenizer", NULL, NULL, false},
 	{"post_processor", NULL, NULL, false},
 	{"decoder", NULL, NULL, true},
-	{"model", NULL, NULL, true},
+	{"model", NULL, NULL, false},
 };
 
 bool
 tok_json_check_top(const char *file, const struct tok_json *root, struct tok_error *err)
 {
+	/* First: a file without it is no tokenizer.json. */
+	if (tok_json_is_object(root) && !tok_json_is_object(tok_json_get(root, "model")))
+		return tok_fail(err, "%s: model is missing or not an object", file);
 	return tok_json_check(
 		file, "", root, top_rules, sizeof(top_rules) / sizeof(top_rules[0]), err);
 }

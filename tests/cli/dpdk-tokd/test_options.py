@@ -149,7 +149,7 @@ def test_what_is_no_option_of_eals_is_not_passed_over(binary: Path) -> None:
 
 def test_an_unknown_driver_says_what_to_look_at(binary: Path) -> None:
     done = start_eal(binary, *NO_DEVICE, "--vdev=net_nosuch0")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "net_nosuch0" in done.stderr
     assert "check the names and arguments of -a and --vdev" in last_line(done)
 
@@ -173,7 +173,11 @@ def test_huge_pages_that_cannot_be_had_are_the_remedy(binary: Path) -> None:
     done = start_eal(binary, "--no-pci", "--huge-dir", "/nonexistent")
     assert done.returncode == 1
     reserved = [p.read_text() != "0\n" for p in Path("/sys/kernel/mm").glob("*/*/nr_hugepages")]
-    said = "huge pages are reserved, but" if any(reserved) else "no huge pages are reserved"
+    said = (
+        "start: huge pages are reserved, but"
+        if any(reserved)
+        else "start: no huge pages are reserved"
+    )
     assert said in last_line(done)
 
 
@@ -232,6 +236,14 @@ def test_a_wrong_file_is_one_line_and_exit_code_2(binary: Path, tmp_path: Path) 
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"dpdk-tokd: {path}: line 2: byte 14 is 0x00: not text")
     assert done.stderr.count("\n") == 1
+    path.write_text('[tokd]\nvocab = "gpt2"\n')
+    done = run(binary, "--check-config", "--", "--config", str(path))
+    assert done.returncode == 2
+    assert (
+        done.stderr == f"dpdk-tokd: {path}: line 2: vocab: a value has no quotes; leave them out\n"
+    )
+    done = run(binary, "--check-config", "--", "--vocab", '"gpt2"')
+    assert done.stderr == 'dpdk-tokd: --vocab "gpt2": in quotes; leave them out\n'
 
 
 def test_a_byte_order_mark_before_the_file_is_passed_over(binary, gpt2_file, tmp_path) -> None:

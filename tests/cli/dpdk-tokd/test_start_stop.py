@@ -151,7 +151,11 @@ def test_no_port_says_how_to_give_one(start, gpt2_file: Path) -> None:
     appliance = start("--vocab", str(gpt2_file), eal=[])
     appliance.wait_for("no DPDK port")
     assert appliance.stop() == 1
-    for remedy in ("-a 0000:03:00.0 -- ", "--vdev=net_af_xdp0,iface=", "--vdev=net_tap0,iface="):
+    for remedy in (
+        "-a 0000:03:00.0 -- ",
+        "--vdev=net_af_xdp0,iface=",
+        "add --no-pci --vdev=net_tap0,",
+    ):
         assert remedy in appliance.said()
 
 
@@ -163,6 +167,12 @@ def test_a_named_device_that_is_none_is_the_cause(start, gpt2_file: Path) -> Non
     appliance.wait_for("-a 0000:7f:1f.7: no driver took it")
     assert appliance.stop() == 1
     assert "no DPDK port" not in appliance.said()
+
+
+def test_an_interface_whose_name_is_too_long_is_named(start, gpt2_file: Path) -> None:
+    appliance = start("--vocab", str(gpt2_file), eal=["--vdev=net_tap0,iface=averyveryverylong"])
+    appliance.wait_for("iface=averyveryverylong: an interface's name has at most 15 characters")
+    assert appliance.stop() == 1
 
 
 def test_a_full_runtime_folder_is_an_error(start, gpt2_file, tmp_path: Path, monkeypatch) -> None:

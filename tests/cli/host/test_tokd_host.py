@@ -857,7 +857,7 @@ def test_check_does_not_say_apply_where_apply_refuses(tmp_path):
     [
         (("--cores", "0-3"), "core 0 cannot be isolated"),
         (("--cores", "1-9"), "CPU 8-9 is not there"),
-        (("--cores", "1-x"), "expected CPUs like 1-4"),
+        (("--cores", "1-x"), "--cores '1-x': expected CPUs like 1-4 or 1,3-5\n"),
         (("--cores", "4-1"), "no range"),
         (("--hugepages", "8x3G"), "COUNTxSIZE"),
         (("--hugepages", "8x1G,4x1G@0"), "one count for each size and node"),

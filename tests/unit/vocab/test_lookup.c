@@ -152,7 +152,7 @@ FOLDER_TEST(a_long_path_leaves_room_for_the_reason)
 
 	memset(name, 'x', sizeof(name));
 	strcpy(name + 200, "/a/b.json");
-	assert_refused(put_text(state, name, "{}"), "xxx/a/b.json\": decoder is missing");
+	assert_refused(put_text(state, name, "{}"), "xxx/a/b.json\": model is missing");
 }
 
 int

@@ -80,12 +80,16 @@ explain_vdev(const struct rte_devargs *d)
 	const char *iface = strstr(d->args, "iface=");
 	char text[TOKD_PORT_LACKS], name[IF_NAMESIZE] = "";
 
+	iface = iface != NULL ? iface + strlen("iface=") : "";
 	/* net_tap makes its interface. */
-	if (iface != NULL && strncmp(d->name, "net_tap", strlen("net_tap")) != 0) {
-		iface += strlen("iface=");
+	if (strncmp(d->name, "net_tap", strlen("net_tap")) != 0)
 		snprintf(name, sizeof(name), "%.*s", (int)strcspn(iface, ","), iface);
-	}
-	if (name[0] != '\0' && if_nametoindex(name) == 0)
+	if (strcspn(iface, ",") >= IF_NAMESIZE)
+		TOKD_LOG(port, ERR,
+			"--vdev %s: iface=%.*s: an interface's name has at most %d characters; "
+			"give a shorter one\n",
+			d->name, (int)strcspn(iface, ","), iface, IF_NAMESIZE - 1);
+	else if (name[0] != '\0' && if_nametoindex(name) == 0)
 		TOKD_LOG(port, ERR,
 			"--vdev %s: no interface %s in this network namespace; ip link lists "
 			"those that exist\n",
@@ -162,7 +166,6 @@ tokd_port_explain_none(uint16_t n_queues, const char *vocab)
 		"%s\n",
 		n_queues, lcores, n_queues, vocab);
 	TOKD_LOG(port, ERR,
-		"a TAP interface, to try it on this machine: "
-		"dpdk-tokd -l %s --no-pci --vdev=net_tap0,iface=tokd0 -- --vocab %s\n",
-		lcores, vocab);
+		"a TAP interface, to try it on this machine: add --no-pci "
+		"--vdev=net_tap0,iface=tokd0 to the EAL options given, before --\n");
 }

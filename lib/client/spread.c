@@ -5,9 +5,9 @@
  * one appliance only its own texts go elsewhere, and evenly.
  *
  * An appliance is down when its socket has an error; when it answers nothing to texts for
- * silence_most; or when it takes no texts of this vocabulary. It is up again when it answers a probe, a
- * POLL of a stream that never was. Nothing is sent to an appliance that is up only to learn that.
- * One that answers probes and no texts is asked less and less often all the same.
+ * silence_most; or when it takes no texts of this vocabulary. It is up again when it answers a
+ * probe, a POLL of a stream that never was. Nothing is sent to an appliance that is up only to
+ * learn that. One that answers probes and no texts is asked less and less often all the same.
  *
  * Tokenizing has no effect but its result, so a text may be sent to a second appliance while the
  * first may still be at it. An answer of a model that the caller has begun to read stays. BUSY and
@@ -20,7 +20,7 @@
 #include <crc32c.h>
 #include "client_inside.h"
 
-#define PROBE_FIRST (50 * NS_A_MS)   /* doubled with each probe */
+#define PROBE_FIRST (50 * NS_A_MS) /* doubled with each probe */
 #define PROBE_MOST (2000 * NS_A_MS)
 #define MOVES_MAX 8 /* of a text: it may be what the appliances die of */
 

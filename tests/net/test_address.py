@@ -306,23 +306,22 @@ def test_an_interface_that_vanishes_ends_nothing(lab2, serve, want, driver):
     assert appliance.stop() == 0
 
 
-def test_the_command_for_a_tap_that_no_port_is_answered_with_works(gpt2_file, tmp_path):
-    """As printed, but for where its memory and its run-time files are."""
+def test_the_options_for_a_tap_that_no_port_is_answered_with_work(gpt2_file, tmp_path):
+    """Added to the options given, as it says."""
     if reason := why_not():
         pytest.skip(reason)
     own = ["--no-huge", "-m", "512", "--file-prefix", f"pytaddr{CPUS[-1]}"]
-    eal = ["-l", str(CPUS[-1]), "--no-pci", *own]
-    command = [str(DPDK_TOKD), *eal, "--", "--vocab", str(gpt2_file)]
+    eal = [str(DPDK_TOKD), "-l", str(CPUS[-1]), *own]
+    command = [*eal, "--no-pci", "--", "--vocab", str(gpt2_file)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
     said = done.stdout + done.stderr
     for remedy in ("-a 0000:03:00.0 -- ", "--vdev=net_af_xdp0,iface=eth1,queue_count=1 -- "):
         assert remedy in said
     (line,) = (line for line in said.splitlines() if "net_tap0" in line)
-    program, *pasted = shlex.split(line[line.index("dpdk-tokd -l") :])
-    assert program == "dpdk-tokd"
-    pasted += ["--socket", str(tmp_path / "socket")]
-    with Process("dpdk-tokd", [str(DPDK_TOKD), *own, *pasted], tmp_path / "log") as appliance:
+    added = shlex.split(line.partition(" add ")[2].partition(" to the EAL options")[0])
+    command = [*eal, *added, *command[-3:], "--socket", str(tmp_path / "socket")]
+    with Process("dpdk-tokd", command, tmp_path / "log") as appliance:
         assert "ready: udp fe80::" in appliance.wait_ready(60)
         assert appliance.stop() == 0
     assert not DENIED.search(appliance.said())

@@ -40,7 +40,8 @@ engine_begin(struct tokd_engine *e, struct slot *s)
 	uint32_t len = (uint32_t)r->len;
 
 	r->stream_id = s->stream_id;
-	r->packets = s->n = len == 0 ? 1 : (len - 1) / e->config.payload + 1;
+	s->payload = e->config.payload;
+	r->packets = s->n = len == 0 ? 1 : (len - 1) / s->payload + 1;
 	r->arrived = 0;
 	s->ack = s->next = s->order = s->untimed = s->text_crc = 0;
 	s->limit = WINDOW;

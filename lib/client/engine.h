@@ -63,11 +63,12 @@ struct slot {
 	uint64_t stream_id;
 
 	/* The text. Bit i of a mask is packet ack + i. */
-	uint32_t n;	 /* packets */
-	uint32_t ack;	 /* all below were acknowledged */
-	uint32_t next;	 /* the first packet not sent yet; at most ack + WINDOW */
-	uint32_t limit;	 /* packets from here on may not be sent; at most ack + WINDOW */
-	uint32_t before; /* as `next`, before BUSY, under the same stream id; 0: no BUSY */
+	uint32_t n;	  /* packets */
+	uint32_t payload; /* of each but the last */
+	uint32_t ack;	  /* all below were acknowledged */
+	uint32_t next;	  /* the first packet not sent yet; at most ack + WINDOW */
+	uint32_t limit;	  /* packets from here on may not be sent; at most ack + WINDOW */
+	uint32_t before;  /* as `next`, before BUSY, under the same stream id; 0: no BUSY */
 	uint64_t sacked;
 	uint64_t lost;
 	uint32_t order;	  /* of the latest packet */

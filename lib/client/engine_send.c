@@ -112,13 +112,13 @@ static void
 build(struct tokd_engine *e, struct slot *s, uint32_t packet, struct tokd_packet *p, uint64_t now)
 {
 	const struct tokd_request *r = s->r;
-	uint32_t offset = packet * e->config.payload;
+	uint32_t offset = packet * s->payload;
 	bool last = packet == s->n - 1;
 	struct sent *sent = sent_of(s, packet);
 	bool again = packet != s->next;
 
 	p->text = (const uint8_t *)r->text + offset;
-	p->len = last ? (uint32_t)r->len - offset : e->config.payload;
+	p->len = last ? (uint32_t)r->len - offset : s->payload;
 	p->req = header(e, TOKD_DATA, s->stream_id, to_ack(s));
 	p->req.flags = flags_of(r) | (packet == 0 ? TOKD_F_FIRST : 0) | (last ? TOKD_F_LAST : 0);
 	p->req.packet = packet;

@@ -52,15 +52,13 @@ take_held(struct slot *s, uint64_t held, uint32_t newest)
 static void
 pass_over(struct tokd_engine *e, struct slot *s, uint32_t end)
 {
-	const uint32_t payload = e->config.payload;
-
 	e->flight -= in_flight(s);
 	for (; s->next < end; s->next++) {
-		const size_t at = (size_t)s->next * payload;
+		const size_t at = (size_t)s->next * s->payload;
 		const size_t left = s->r->len - at;
 
 		s->text_crc = tokd_crc32c(s->text_crc, (const uint8_t *)s->r->text + at,
-			left < payload ? left : payload);
+			left < s->payload ? left : s->payload);
 		*sent_of(s, s->next) = (struct sent){0}; /* measures no round trip */
 	}
 	e->flight += in_flight(s);

@@ -175,9 +175,16 @@ take_done(uint32_t items)
 static void
 see(const struct tokd_packet *p)
 {
-	uint32_t i = 0;
+	uint32_t i = 0, payload = 0;
 
-	MUST(p->len <= engine->config.payload && p->req.length == p->len);
+	/* A text keeps its cuts, also on a new path. */
+	for (uint32_t k = 0; k < REQUESTS; k++) {
+		const struct slot *s = &engine->slot[k];
+
+		if (s->r != NULL && s->stream_id == p->req.stream_id)
+			payload = s->payload;
+	}
+	MUST(p->len <= payload && p->req.length == p->len);
 	MUST(p->req.type == TOKD_POLL || p->req.reply_max == engine->config.reply_max);
 	MUST(p->len == 0 || memcmp(p->text, bytes + p->req.offset, p->len) == 0);
 	while (i < n_streams && stream[i] != p->req.stream_id)
@@ -329,6 +336,9 @@ check_engine(void)
 		MUST(s->ack <= s->next && s->next <= s->n && s->next - s->ack <= WINDOW);
 		if (s->pausing)
 			continue; /* it begins anew, and forgets what was held and lost */
+		/* Only a text whose answer may have begun keeps its cuts on a new path. */
+		MUST(s->payload == engine->config.payload || has_begun(s->r) ||
+			(generates(s->r) && s->ack == s->n));
 		MUST((s->sacked & s->lost) == 0);
 		MUST(((s->sacked | s->lost) & ~low_bits(s->next - s->ack)) == 0);
 		MUST(s->n_early <= EARLY_MAX);

@@ -231,17 +231,19 @@ struct said {
 	uint8_t answer[64];
 };
 
-/* A prompt of one packet, which was sent; its reply is to be changed. */
+/* A prompt, of which one packet was sent; the reply to it is to be changed. */
 static struct said
-prompt_sent(struct world *w, struct text *t, uint32_t limit)
+prompt_sent(struct world *w, struct text *t, uint32_t len, uint32_t limit)
 {
-	struct tokd_packet p[8];
+	struct tokd_packet p;
+	bool last;
 
-	prompt_begin(w, t, 10, limit, 0);
-	assert_int_equal(tokd_engine_packets(w->e, p, 8, w->now), 1);
-	assert_int_equal(p[0].req.limit, limit);
-	assert_int_equal(p[0].req.flags,
-		TOKD_F_FIRST | TOKD_F_LAST | TOKD_F_IDS | TOKD_F_STREAM | TOKD_F_GENERATE);
+	prompt_begin(w, t, len, limit, 0);
+	assert_int_equal(tokd_engine_packets(w->e, &p, 1, w->now), 1);
+	last = p.len == len;
+	assert_int_equal(p.req.limit, last ? limit : 0);
+	assert_int_equal(p.req.flags, TOKD_F_FIRST | (last ? TOKD_F_LAST : 0) | TOKD_F_IDS |
+					      TOKD_F_STREAM | TOKD_F_GENERATE);
 	return (struct said){.rep = {.magic = TOKD_WIRE_MAGIC,
 				     .version = TOKD_WIRE_VERSION,
 				     .type = TOKD_REPLY,
@@ -290,7 +292,7 @@ TEST(what_is_no_answer_ends_the_request)
 		struct said s;
 		struct text t;
 
-		s = prompt_sent(w, &t, cases[i].limit);
+		s = prompt_sent(w, &t, 10, cases[i].limit);
 		s.rep.count = s.rep.total = cases[i].n * (uint32_t)sizeof(made);
 		memcpy(s.answer, cases[i].made, s.rep.count);
 		if (cases[i].done) {
@@ -303,6 +305,40 @@ TEST(what_is_no_answer_ends_the_request)
 		while (tokd_engine_made(w->e, &t.r, &made, &text, w->now))
 			items++;
 		assert_int_equal(items, cases[i].good);
+		tokd_engine_cancel(w->e, &t.r);
+		text_free(&t);
+		world_free(w);
+	}
+}
+
+/* An appliance may lie, and acknowledge what was not sent: the rest of the prompt is sent still. */
+TEST(a_new_path_leaves_the_cuts_of_a_prompt_whose_answer_has_begun)
+{
+	static const uint32_t payloads[] = {500, TOKD_WIRE_PAYLOAD * 4};
+	const struct tokd_made item = {.id = 1};
+
+	for (size_t i = 0; i < sizeof(payloads) / sizeof(payloads[0]); i++) {
+		struct world *w = world_make(NULL);
+		struct tokd_packet p[8];
+		struct said s;
+		struct text t;
+		uint32_t n;
+
+		s = prompt_sent(w, &t, 5000, 9);
+		s.rep.ack = t.r.packets;
+		s.rep.count = s.rep.total = sizeof(item);
+		memcpy(s.answer, &item, sizeof(item));
+		hear(w, &s);
+		assert_int_equal(t.r.n_ids, sizeof(item));
+		tokd_engine_path(w->e, payloads[i], 564, w->now);
+		n = tokd_engine_packets(w->e, p, 8, w->now);
+		assert_int_equal(n, t.r.packets - 1);
+		for (uint32_t k = 0; k < n; k++) {
+			assert_int_equal(p[k].req.offset, (k + 1) * TOKD_WIRE_PAYLOAD);
+			assert_int_equal(p[k].len,
+				k + 1 < n ? TOKD_WIRE_PAYLOAD : 5000 - n * TOKD_WIRE_PAYLOAD);
+			assert_ptr_equal(p[k].text, (const char *)t.r.text + p[k].req.offset);
+		}
 		tokd_engine_cancel(w->e, &t.r);
 		text_free(&t);
 		world_free(w);
@@ -331,7 +367,7 @@ TEST(news_after_a_silence_is_followed_up_at_once)
 		struct said s;
 		struct text t;
 
-		s = prompt_sent(w, &t, 9);
+		s = prompt_sent(w, &t, 10, 9);
 		s.rep.count = s.rep.total = sizeof(struct tokd_made);
 		hear(w, &s);
 		be_silent(w);
@@ -373,7 +409,7 @@ TEST(what_cannot_be_an_answer_is_not_taken)
 		struct said s;
 		struct text t;
 
-		s = prompt_sent(w, &t, 5);
+		s = prompt_sent(w, &t, 10, 5);
 		s.rep.count = s.rep.total = 8;
 		if (i == 0)
 			s.rep.ack = 0; /* the prompt was not complete */

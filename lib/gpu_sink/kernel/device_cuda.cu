@@ -20,8 +20,8 @@
 #define BLOCKS_EACH 2
 #define BLOCKS_MAX 1024 /* workers; at most the lines of the queue */
 /*
- * Under MPS one multiprocessor in so many has a worker. Products of matrices take nearly all
- * registers of a multiprocessor: beside a block that stays they would never begin.
+ * Under MPS there is one worker for every MPS_SHARE multiprocessors. A kernel that multiplies
+ * matrices needs nearly all registers of a multiprocessor, so it never starts beside a worker.
  */
 #define MPS_SHARE 4
 /*

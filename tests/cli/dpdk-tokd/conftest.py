@@ -58,6 +58,10 @@ def start_replay(
         appliance = start(
             "--vocab",
             str(gpt2_file),
+            # A capture sends nothing again: no text may be refused because half of the streams
+            # are open, as they are when the worker loses its CPU.
+            "--streams",
+            str(max(128, 2 * texts)),
             eal=[f"--vdev=net_pcap0,rx_pcap={capture},tx_pcap={tmp_path / 'replies.pcap'}"],
             prefix=prefix,
         )

@@ -14,7 +14,6 @@ calls the tokenizer in the loop, since handing the text to a thread would only a
 import argparse
 import asyncio
 import os
-import signal
 import socket
 import struct
 import sys
@@ -149,13 +148,11 @@ class Connection(asyncio.Protocol):
 
 async def _asyncio(server: socket.socket, call: Call, transport: str) -> None:
     loop = asyncio.get_running_loop()
-    asked_to_end = asyncio.Event()
-    loop.add_signal_handler(signal.SIGTERM, asked_to_end.set)
     if transport == "udp":
         await loop.create_datagram_endpoint(lambda: Datagrams(call), sock=server)
     else:
         await loop.create_server(lambda: Connection(call), sock=server)
-    await asked_to_end.wait()
+    await loop.create_future()  # SIGTERM ends the program
 
 
 def best_loop() -> tuple[str, Callable[[], asyncio.AbstractEventLoop]]:
@@ -215,7 +212,6 @@ def main() -> int:
         per_byte = took / max(1, sum(map(len, samples)))
         print(f"socket_server: {each}: {per_byte:.0f} ns a byte", flush=True)
     ip, _, port = args.listen.rpartition(":")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     kind = socket.SOCK_DGRAM if args.transport == "udp" else socket.SOCK_STREAM
     with bound(kind, ip, int(port)) as server:
         loop_name, new_loop = best_loop()

@@ -2,6 +2,7 @@
 """The conventional servers: every tokenizer, socket and loop gives the reference's ids."""
 
 import csv
+import signal
 import socket
 import struct
 import subprocess
@@ -46,7 +47,7 @@ def serve(ranks_file, tokenizer_json, tmp_path):
         with Process("socket_server", command, tmp_path / "log") as server:
             line = server.wait_for("ready:", 60)
             yield line.removeprefix("ready: ").split(",")[0]
-            assert server.stop() == 0, server.tail()
+            assert server.stop() == -signal.SIGTERM, server.tail()
 
     return start
 

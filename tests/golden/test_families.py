@@ -4,7 +4,7 @@
 With GPT-2's merges every pretokenizer is tried on any machine; the models' own files are used where
 they are: those that a public package has, by tools/fetch-vocab, and others in a folder
 ../shared/vocab beside the repository (xz-compressed). $TOK_GOLDEN_TEXTS is how many texts each has;
-doc/internals/testing.md says what was run with 100,000.
+doc/results/exactness.md says what was run with 100,000.
 """
 
 from __future__ import annotations

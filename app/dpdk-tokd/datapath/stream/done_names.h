@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Names of texts that have ended, done or failed. They outlive the answers: a packet that comes
- * when the answer is gone must not make its text again. doc/reference/protocol.md, "Once".
+ * when the answer is gone must not make its text again. doc/reference/protection.md, "Once".
  *
  * A name is a keyed hash of a stream's key and MAC address. Its upper half selects a bucket, a
  * cache line; the lower half stands there. Of two keys these are the same with a probability of

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who gives way when streams are short: doc/reference/protocol.md, "Shares". Decided by source, in
- * constant time. Below half of the table only lanes make anything here act.
+ * Who gives way when streams are short: doc/reference/protection.md, "Shares". Decided by source,
+ * in constant time. Below half of the table only lanes make anything here act.
  */
 #include "reply.h"
 #include "stream.h"

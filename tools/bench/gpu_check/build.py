@@ -68,7 +68,7 @@ PROGRAMS: Dict[str, Tuple[str, ...]] = {
     "gpu_time_texts": ("time_texts.c", *TEXTS),
     "poster": ("poster.c", "geometry.c", "check.c", *TRANSPORT),
 }
-STAGES = "gpu_measure_stages"  # gpu_measure, all of it with TOKG_STAGES
+STAGES = "gpu_measure_stages"  # gpu_measure, all but VIEW with TOKG_STAGES
 PROGRAMS[STAGES] = PROGRAMS["gpu_measure"]
 
 CUDA_FOLDERS = ("/usr/local/cuda", "/opt/cuda", "/usr/lib/cuda")
@@ -283,7 +283,7 @@ class _Units:
 
     @staticmethod
     def key(program: str, name: str) -> Tuple[str, bool]:
-        return name, program == STAGES
+        return name, program == STAGES and name not in VIEW
 
     def _flags(self, key: Tuple[str, bool]) -> List[str]:
         name, stages = key

@@ -11,9 +11,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any, cast
 
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from .app import BODY_S, Answer, App, Request, is_long, short_bytes, too_slow
+
+HEAD_BYTES = 64 << 10  # of a request's head; likewise what lies between parts of its body
 
 
 class Protocol(HttpToolsProtocol):
@@ -24,6 +27,8 @@ class Protocol(HttpToolsProtocol):
         self._body: list[bytes] = []
         self._limit: asyncio.TimerHandle | None = None  # of the time a request may take to arrive
         self._draining = False
+        self._unused = 0  # bytes since the last whole head, part of a body, or end of a request
+        self._asks_upgrade = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -37,7 +42,16 @@ class Protocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        super().data_received(data)
+        self._unset_keepalive_if_required()
+        self._unused += len(data)
+        try:
+            self._feed(data)
+        except HttpParserError:
+            self._reject("Invalid HTTP request received.")
+            return
+        if self._unused > HEAD_BYTES:
+            self._reject(f"More than {HEAD_BYTES} bytes of head.")
+            return
         if self.timeout_keep_alive_task is not None or not self._idle():
             self._unlimit()
         elif self._limit is None:
@@ -48,7 +62,16 @@ class Protocol(HttpToolsProtocol):
         if self._short is None:
             super().shutdown()
 
+    def on_message_begin(self) -> None:
+        self._unset_keepalive_if_required()  # of the request before, in the same bytes
+        self._asks_upgrade = False
+        super().on_message_begin()
+
     def on_headers_complete(self) -> None:
+        self._unused = 0
+        self._asks_upgrade = self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT"
+        if self._asks_upgrade:
+            return
         headers = dict(self.headers)
         if self._is_short(headers):
             self._gateway.in_progress += 1
@@ -57,6 +80,7 @@ class Protocol(HttpToolsProtocol):
             super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
+        self._unused = 0
         if self._short is None:
             super().on_body(body)
         else:
@@ -64,6 +88,9 @@ class Protocol(HttpToolsProtocol):
             self._short.arrived += len(body)
 
     def on_message_complete(self) -> None:
+        self._unused = 0
+        if self._asks_upgrade:
+            return
         request = self._taken()
         if request is None:
             super().on_message_complete()
@@ -79,6 +106,27 @@ class Protocol(HttpToolsProtocol):
             return
         keep = self.parser.should_keep_alive() and not self._draining
         self._send(self._gateway.answer(request, body), keep)
+
+    def _feed(self, data: bytes) -> None:
+        """A request that asks for another protocol is taken as one that does not: Java's clients
+        ask for HTTP/2. The parser would leave its body out."""
+        rest: bytes | memoryview = data
+        while rest:
+            try:
+                self.parser.feed_data(rest)
+                return
+            except HttpParserUpgrade as upgrade:
+                if not self._asks_upgrade:
+                    raise HttpParserError from None
+                rest = memoryview(rest)[upgrade.args[0] :]
+            line = self.parser.get_method(), self.url, self.parser.get_http_version().encode()
+            kept = (b"%b: %b\r\n" % field for field in self.headers if field[0] != b"upgrade")
+            self.parser = HttpRequestParser(self)  # the other has ended
+            self.parser.feed_data(b"%b %b HTTP/%b\r\n%b\r\n" % (*line, b"".join(kept)))
+
+    def _reject(self, why: str) -> None:
+        self.logger.warning(why)
+        self.send_400_response(why)
 
     def _idle(self) -> bool:
         """uvicorn has no request in work."""
@@ -97,7 +145,6 @@ class Protocol(HttpToolsProtocol):
             and gateway.requests() < gateway.limits.requests
             and self.parser.get_http_version() == "1.1"
             and not self.expect_100_continue
-            and not self.parser.should_upgrade()
             and self._idle()
             and not self.flow.write_paused
         )

@@ -30,7 +30,7 @@ pytest.importorskip("msgspec", reason="pip install 'dpdk-tokd[gateway]'")
 uvicorn = pytest.importorskip("uvicorn", reason="pip install 'dpdk-tokd[gateway]'")
 from dpdk_tokd.gateway.app import PROMPT_BYTES, THREAD_BYTES, App, Limits
 from dpdk_tokd.gateway.models import Model, Models
-from dpdk_tokd.gateway.protocol import Protocol
+from dpdk_tokd.gateway.protocol import HEAD_BYTES, Protocol
 from uvicorn.server import ServerState
 
 COMMAND = [sys.executable, "-m", "dpdk_tokd.gateway.cli"]
@@ -70,9 +70,11 @@ def app(gpt2_file: Path) -> App:
 
 
 @asynccontextmanager
-async def serving(app: App, path: Path) -> AsyncIterator[Callable[[], Any]]:
+async def serving(app: App, path: Path, **options: Any) -> AsyncIterator[Callable[[], Any]]:
     """A function that connects."""
-    config = uvicorn.Config(app, proxy_headers=False, interface="asgi3", lifespan="off", ws="none")
+    config = uvicorn.Config(
+        app, proxy_headers=False, interface="asgi3", lifespan="off", ws="none", **options
+    )
     loop, state = asyncio.get_running_loop(), ServerState()
     server = await loop.create_unix_server(lambda: Protocol(config, state, {}), str(path))
     async with server:
@@ -178,6 +180,109 @@ def test_too_slow_clients_are_closed(app: App, tmp_path: Path, monkeypatch: Any)
 
     asyncio.run(run())
     assert (app.in_progress, app.bytes_held) == (0, 0)
+
+
+def test_who_asks_for_another_protocol_gets_an_answer_in_this_one(
+    app: App, tmp_path: Path
+) -> None:
+    """As Java's HttpClient asks for HTTP/2, with its first request."""
+    wish = "connection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-settings: AAEAAEAA\r\n"
+
+    def wishing(request: bytes) -> bytes:
+        return request.replace(b"host: x\r\n", b"host: x\r\n" + wish.encode())
+
+    requests = [
+        wishing(post({"prompt": "one"})),
+        wishing(chunked({"prompt": "one two"})),
+        wishing(b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n"),
+        post({"prompt": "one two three"}),
+        wishing(post({"prompt": "one two three one"}, "/tokenize", "connection: close")),
+    ]
+    sent = b"".join(requests)
+
+    async def run(size: int) -> None:
+        async with serving(app, tmp_path / "socket") as connect:
+            reader, writer = await connect()
+            for at in range(0, len(sent), size):
+                writer.write(sent[at : at + size])
+                await asyncio.sleep(0)  # the server reads
+            answers = [await answer_of(reader) for _ in requests]
+            assert await reader.read() == b""
+            writer.close()
+        assert [status for status, _, _ in answers] == [200] * len(requests)
+        counts = [json.loads(body)["count"] for _, _, body in answers if body]
+        assert counts == [1, 2, 3, 4]
+
+    for size in (len(sent), 100, 7):
+        asyncio.run(run(size))
+
+    async def tunnel() -> None:
+        async with serving(app, tmp_path / "socket") as connect:
+            reader, writer = await connect()
+            writer.write(b"CONNECT /health HTTP/1.1\r\nhost: x\r\n\r\n")
+            assert (await answer_of(reader))[0] == 400
+            writer.close()
+
+    asyncio.run(tunnel())
+
+
+def test_a_head_has_a_limit(app: App, tmp_path: Path) -> None:
+    start = b"GET /health HTTP/1.1\r\nhost: x\r\n"
+    body = chunked({"prompt": "one"})
+    line = b"a: b\r\n"
+    long = [
+        (b"", start + b"a: " + b"b" * HEAD_BYTES),
+        (b"", start + line * (HEAD_BYTES // len(line))),
+        (body[:-5], b"1;" + b"a" * HEAD_BYTES),  # what may stand beside a chunk's length
+        (body[:-2], line * (HEAD_BYTES // len(line) + 1)),  # headers behind the body
+    ]
+
+    async def run() -> None:
+        async with serving(app, tmp_path / "socket") as connect:
+            for before, more in long:
+                reader, writer = await connect()
+                writer.write(before)
+                if before:
+                    await until(lambda: app.bytes_held > 0)
+                writer.write(more)
+                async with asyncio.timeout(60):
+                    assert (await answer_of(reader))[0] == 400
+                    assert await reader.read() == b""
+                writer.close()
+                await until(lambda: app.in_progress == 0)
+            reader, writer = await connect()
+            most = HEAD_BYTES - len(start) - len(b"\r\n\r\n")
+            writer.write(start + b"a:" + b"b" * (most - 2) + b"\r\n\r\n")
+            assert (await answer_of(reader))[0] == 200
+            writer.close()
+
+    asyncio.run(run())
+
+
+def test_a_request_in_work_outlives_the_one_before_in_its_packet(
+    app: App, tmp_path: Path
+) -> None:
+    """The time that an idle connection is kept is not counted."""
+    end = threading.Event()
+
+    def work(*_: object) -> bytes:
+        assert end.wait(60)
+        return b"{}"
+
+    app.work["/detokenize"] = work
+    asked = post({"prompt": "one"}) + post({"tokens": [1] * THREAD_BYTES}, "/detokenize")
+
+    async def run() -> None:
+        async with serving(app, tmp_path / "socket", timeout_keep_alive=0.05) as connect:
+            reader, writer = await connect()
+            writer.write(asked)
+            assert (await answer_of(reader))[0] == 200
+            await asyncio.sleep(0.3)
+            end.set()
+            assert (await answer_of(reader))[0] == 200
+            writer.close()
+
+    asyncio.run(run())
 
 
 def test_who_hangs_up_is_counted(app: App, tmp_path: Path) -> None:

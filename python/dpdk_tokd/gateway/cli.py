@@ -66,6 +66,12 @@ def _positive(text: str) -> int:
     return int(text)
 
 
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and int(text) < 1 << 16):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number from 0 to 65535")
+    return int(text)
+
+
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog="tokd-gateway",
@@ -81,7 +87,7 @@ def parser() -> argparse.ArgumentParser:
         help="a vocabulary and the name clients ask for; requests without a name use the first",
     )
     add("--host", default="127.0.0.1", help="address to listen at (default %(default)s)")
-    add("--port", type=int, default=8000, help="TCP port (default %(default)s)")
+    add("--port", type=_port, default=8000, help="TCP port; 0: any that is free (default %(default)s)")
     add("--uds", metavar="PATH", help="listen at a unix socket instead")
     add(
         "--appliance",
@@ -195,6 +201,9 @@ def _grpc(app: App, address: str) -> GrpcServer:
 
 def main(arguments: list[str] | None = None) -> int:
     options = parser().parse_args(arguments)
+    if options.ssl_keyfile is not None and options.ssl_certfile is None:
+        print("tokd-gateway: --ssl-keyfile: give --ssl-certfile as well", file=sys.stderr)
+        return 2
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level="INFO")
     named = os.environ.get("TOKD_API_KEYS")
     keys = (*options.api_key, *([] if named is None else named.split(",")))
@@ -208,7 +217,7 @@ def main(arguments: list[str] | None = None) -> int:
             options.max_batch,
             trust_request_chat_template=options.trust_request_chat_template,
         )
-        if options.appliance:
+        if options.appliance is not None:
             attach(models, options.appliance, options.max_requests)
         for model in models.by_name.values():
             model.prepare()
@@ -217,34 +226,40 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     limits = Limits(options.max_body, options.max_requests)
     app = App(models, limits, keys, options.log_requests)
-    server = Server(
-        uvicorn.Config(
-            app,
-            host=options.host,
-            port=options.port,
-            uds=options.uds,
-            loop="uvloop",
-            http=Protocol,
-            ws="none",
-            lifespan="off",
-            interface="asgi3",
-            access_log=False,
-            log_config=None,
-            proxy_headers=False,
-            server_header=False,
-            ssl_certfile=options.ssl_certfile,
-            ssl_keyfile=options.ssl_keyfile,
-            timeout_graceful_shutdown=DRAIN_S,
-        )
+    config = uvicorn.Config(
+        app,
+        host=options.host,
+        port=options.port,
+        uds=options.uds,
+        loop="uvloop",
+        http=Protocol,
+        ws="none",
+        lifespan="off",
+        interface="asgi3",
+        access_log=False,
+        log_config=None,
+        proxy_headers=False,
+        server_header=False,
+        ssl_certfile=options.ssl_certfile,
+        ssl_keyfile=options.ssl_keyfile,
+        timeout_graceful_shutdown=DRAIN_S,
     )
+    try:
+        config.load()
+    except OSError as error:  # it does not name the file
+        files = " and ".join(filter(None, (options.ssl_certfile, options.ssl_keyfile)))
+        print(f"tokd-gateway: TLS by {files}: {error}", file=sys.stderr)
+        return 1
+    server = Server(config)
     signal.signal(signal.SIGINT, _end)
     signal.signal(signal.SIGTERM, _end)
     try:
         if options.grpc:
             server.grpc = _grpc(app, options.grpc)
         server.run()
-    except OSError as error:  # of a unix socket, or a file of TLS
-        print(f"tokd-gateway: {error}", file=sys.stderr)
+    except OSError as error:  # of a unix socket
+        where = f"--uds {options.uds}: " if options.uds else ""
+        print(f"tokd-gateway: {where}{error}", file=sys.stderr)
     except SystemExit:  # uvicorn's own, or that of _end
         pass
     return 0 if server.started else 1

@@ -92,7 +92,9 @@ class Model:
         self.name, self.path = name, path
         self.appliances: Appliances | None = None  # where its prompts are tokenized, if not here
         self.tokenizer = Tokenizer.load(path)
-        self.folder = folder = path if os.path.isdir(path) else os.path.dirname(path)
+        # A name of the search path is no path: its files are not in this process's folder.
+        found = os.path.abspath(self.tokenizer.info.path)
+        self.folder = folder = path if os.path.isdir(path) else os.path.dirname(found)
         self.max_model_len: int = (
             max_model_len
             or _context_of(folder)

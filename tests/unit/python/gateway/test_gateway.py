@@ -262,6 +262,20 @@ def test_metrics_are_those_of_the_document(app: App) -> None:
     assert ours == set(re.findall(r"^\| `(tokd_gateway_\w+?)(?:_total)?[`{]", page, re.MULTILINE))
 
 
+def test_a_name_has_the_files_beside_its_vocabulary(
+    folder: Path, gpt2_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not those where the gateway was started."""
+    elsewhere = folder / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "config.json").write_text('{"n_positions": 7}')
+    (folder / "config.json").write_text('{"n_positions": 9}')
+    monkeypatch.chdir(elsewhere)
+    monkeypatch.setenv("TOK_VOCAB_PATH", str(folder))
+    model = Model("gpt2", gpt2_file.stem)
+    assert (model.max_model_len, model.folder) == (9, str(folder))
+
+
 def test_how_long_a_context_is(folder: Path, gpt2_file: Path) -> None:
     path = str(folder / gpt2_file.name)
     assert Model("a", path).max_model_len == 1 << 20

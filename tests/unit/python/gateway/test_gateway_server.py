@@ -313,6 +313,13 @@ class Gateway:
         client.connect(self.path)
         return client
 
+    def listens(self) -> bool:
+        try:
+            self.connect().close()
+        except OSError:  # there is a moment between bind() and listen()
+            return False
+        return True
+
     def log(self) -> str:
         return self._log.read_text()
 
@@ -344,7 +351,7 @@ def running(folder: Path, vocab: Path, *options: str, **env: str) -> Iterator[Ga
     ):
         gateway = Gateway(path, process, log)
         try:
-            gateway.wait_for(path.exists)
+            gateway.wait_for(gateway.listens)
             yield gateway
         finally:
             process.kill()
@@ -414,14 +421,23 @@ def test_tls(gpt2_file: Path, tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_served_is_an_error(gpt2_file: Path, tmp_path: Path) -> None:
-    given = ["--model", f"x={gpt2_file}"]
-    for options in (
-        ["--uds", str(tmp_path / "no/socket")],
-        ["--ssl-certfile", str(tmp_path / "no.pem"), "--port", "0"],
+    given = ["--model", f"x={gpt2_file}", "--port", "0"]
+    socket, pem = str(tmp_path / "no/socket"), str(tmp_path / "no.pem")
+    wrong = tmp_path / "wrong.pem"
+    wrong.write_text("no PEM")
+    for options, code, why in (
+        (["--uds", socket], 1, f"--uds {socket}: .*No such file"),
+        (["--ssl-certfile", pem], 1, f"{pem}: .*No such file"),
+        (["--ssl-certfile", str(wrong)], 1, f"{wrong}: .*PEM"),
+        (["--ssl-keyfile", pem], 2, "--ssl-certfile"),
+        (["--port", "65536"], 2, "--port: '65536': expected a number from 0 to 65535"),
+        (["--port", "-1"], 2, "--port"),
+        (["--appliance", ""], 2, "host ''"),
     ):
         done = subprocess.run([*COMMAND, *given, *options], capture_output=True, text=True)
-        assert done.returncode == 1, done.stderr
-        assert re.search(r"tokd-gateway: .*No such file", done.stderr), done.stderr
+        assert done.returncode == code, done.stderr
+        assert re.search(f"tokd-gateway: .*{why}", done.stderr), done.stderr
+        assert "Traceback" not in done.stderr
 
 
 class Crowd:

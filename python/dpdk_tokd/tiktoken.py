@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property, lru_cache
 from itertools import groupby
+from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -179,8 +180,13 @@ class Encoding:
             ids = ids_for(tokens)
         except IdRangeError as e:
             raise OverflowError(str(e)) from None
-        except ValueError as e:
-            raise TypeError(str(e)) from None
+        except ValueError as e:  # perhaps bytes, or bools: numbers as well
+            if isinstance(tokens, str) or not isinstance(tokens, Sequence):
+                raise TypeError(str(e)) from None
+            try:
+                ids = ids_for([*map(index, tokens)])
+            except TypeError:
+                raise TypeError(str(e)) from None
         try:
             return self._tokenizer.decode_bytes(ids)
         except ValueError as e:

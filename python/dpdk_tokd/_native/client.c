@@ -293,7 +293,9 @@ client_submit(PyObject *self, PyObject *args)
 	if (!PyArg_ParseTuple(args, "OI|I", &text, &flags, &limit) || !is_usable(c))
 		return NULL;
 	q = new_object(state->type[REQUEST]);
-	if (q == NULL || text_of(text, &q->text) < 0)
+	if (q == NULL || (flags & TOKD_REQUEST_DECODE
+					 ? PyObject_GetBuffer(text, &q->text, PyBUF_SIMPLE)
+					 : text_of(text, &q->text)) < 0)
 		goto fail;
 	q->r.text = q->text.buf;
 	q->r.len = (size_t)q->text.len;

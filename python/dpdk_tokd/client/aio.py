@@ -92,15 +92,7 @@ class AsyncClient:
 
     async def tokenize(self, text: Text) -> Uint32Ids:
         """Ids of `text`: uint32, shape (n,), the caller's own. Errors as in `Client.tokenize`."""
-        client = await self._open()
-        async with self._slots:
-            request = self._submit(client, text, 0)
-            try:
-                await self._wait_for_news(request)
-            finally:
-                client.cancel(request)
-        check(request)
-        return array_of(request.ids())
+        return array_of(await self._whole(text, 0))
 
     async def stream(self, text: Text) -> AsyncIterator[Uint32Ids]:
         """Ids of `text` in order as they arrive: arrays as `tokenize` gives.
@@ -112,6 +104,10 @@ class AsyncClient:
             async for ids in pieces:
                 yield array_of(ids)
 
+    async def detokenize(self, ids: IdsLike, *, skip_special_tokens: bool = False) -> str:
+        """Text of `ids`. Arguments and errors as in `Client.detokenize`."""
+        return text_of(await self._whole(ids_for(ids), decoding(skip_special_tokens)))
+
     async def detokenize_stream(
         self, ids: IdsLike, *, skip_special_tokens: bool = False
     ) -> AsyncIterator[str]:
@@ -121,6 +117,17 @@ class AsyncClient:
         async with aclosing(self._pieces(ids_for(ids), flags)) as pieces:
             async for text in pieces:
                 yield text_of(text)
+
+    async def _whole(self, text: Text | Uint32Ids, flags: int) -> bytearray:
+        client = await self._open()
+        async with self._slots:
+            request = self._submit(client, text, flags)
+            try:
+                await self._wait_for_news(request)
+            finally:
+                client.cancel(request)
+        check(request)
+        return request.ids()
 
     def generate(
         self, text: Text, max_tokens: SupportsIndex, *, skip_special_tokens: bool = True

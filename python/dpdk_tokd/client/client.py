@@ -96,7 +96,10 @@ class Client(Closing):
 
     def tokenize_many(self, texts: Iterable[Text], in_flight: int = IN_FLIGHT) -> list[Uint32Ids]:
         """Ids of each text, in the order of the texts, with up to `in_flight` texts (at most 1024)
-        in flight. Errors as in `tokenize`; the first one ends it."""
+        in flight. Errors as in `tokenize`; the first one ends it. A note in the error says which
+        text cannot be sent."""
+        if isinstance(texts, (str, bytes, bytearray, memoryview)):
+            raise TypeError("texts: expected an iterable of texts, got one text")
         if in_flight < 1:
             raise ValueError(f"in_flight={in_flight}: give at least 1")
         # Streams and answers that are not read may be in flight, too.
@@ -111,7 +114,11 @@ class Client(Closing):
                         if request.finished:
                             check(request)
                     under_way = [request for request in under_way if not request.finished]
-                request = self._client.submit(text, self._flags)
+                try:
+                    request = self._client.submit(text, self._flags)
+                except (TypeError, ValueError) as error:
+                    error.add_note(f"text {len(requests)} of the batch")
+                    raise
                 requests.append(request)
                 under_way.append(request)
             return [array_of(self._whole(request)) for request in requests]

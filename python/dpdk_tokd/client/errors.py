@@ -30,6 +30,8 @@ def opened(
     """The library's client. Raises ValueError for an argument out of range, otherwise OSError."""
     if not 0 < timeout <= TIMEOUT_MAX_S:
         raise ValueError(f"timeout={timeout}: give seconds above 0, at most {TIMEOUT_MAX_S}")
+    if not 0 <= vocab < 1 << 32:
+        raise ValueError(f"vocab={vocab}: give a checksum of 32 bits, or 0")
     if mtu < 0:
         raise ValueError(f"mtu={mtu}: give bytes, or 0")
     try:

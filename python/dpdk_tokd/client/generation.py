@@ -32,6 +32,13 @@ class Made(NamedTuple):
     text: str
 
 
+def _bytes_of(text: bytes | bytearray | memoryview) -> bytes:
+    view = memoryview(text)
+    if view.ndim != 1 or view.itemsize != 1:  # an array of numbers
+        raise TypeError(f"text: expected str or bytes, got {type(text).__name__}")
+    return bytes(view)
+
+
 class Prompt:
     """What a client sends."""
 
@@ -42,7 +49,7 @@ class Prompt:
         self.limit = operator.index(max_tokens)
         if not 1 <= self.limit <= wire.GENERATE_MOST:
             raise ValueError(f"max_tokens={self.limit}: give 1 to {wire.GENERATE_MOST}")
-        self.text = text.encode() if isinstance(text, str) else bytes(memoryview(text))
+        self.text = text.encode() if isinstance(text, str) else _bytes_of(text)
         self.flags = native.GENERATE | (native.SKIP_SPECIAL if skip_special_tokens else 0)
 
 

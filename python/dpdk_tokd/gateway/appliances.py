@@ -89,10 +89,7 @@ class Appliances:
     async def decode(self, ids: list[int]) -> str | None:
         """Text of ids, as by Tokenizer.decode; None: they are beyond what an appliance takes.
         Refused: none answers."""
-        return await self._asked(self._joined(ids))
-
-    async def _joined(self, ids: list[int]) -> str:
-        return "".join([text async for text in self._client.detokenize_stream(ids)])
+        return await self._asked(self._client.detokenize(ids))
 
     async def _asked(self, answer: Awaitable[Given]) -> Given | None:
         """None: the request is beyond what an appliance takes."""

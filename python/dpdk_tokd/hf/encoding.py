@@ -240,7 +240,13 @@ class Encoding:
     def word_to_tokens(self, word_index: int, sequence_index: int = 0) -> tuple[int, int] | None:
         """Tokens [begin, end) of a word; None: it has none."""
         tokens, word_index = self._range(sequence_index), unsigned(word_index, ID_MAX)
-        found = [at for at in tokens if self.word_ids[at] == word_index]
+        found = []
+        for at in tokens:
+            word = self.word_ids[at]
+            if word is not None and word > word_index:  # of merged ones, the first alone
+                break
+            if word == word_index:
+                found.append(at)
         return (found[0], found[-1] + 1) if found else None
 
     def word_to_chars(self, word_index: int, sequence_index: int = 0) -> Offset | None:
@@ -297,7 +303,7 @@ class Encoding:
         _check_side(direction, "padding")
         for other in self._overflowing:
             other.pad(length, direction, pad_id, pad_type_id, pad_token)
-        n = length - len(self)
+        n = unsigned(length) - len(self)
         if n <= 0:
             return
         given = Given([pad_id] * n, [pad_token] * n)

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from .._native import libtok
 from ..tokenizer import Tokenizer
-from ..tokenizer.batch import ID_MAX, SIZE_MAX, check_number, unsigned
+from ..tokenizer.batch import ID_MAX, unsigned
 from ..tokenizer.info import file_state
 from . import nfc
 from .decoders import Json, decoder, errors_of
@@ -523,14 +523,14 @@ class HFTokenizer:
     ) -> None:
         """Truncate from now on to max_length tokens, the template's included; what is cut off is in
         `Encoding.overflowing`, in parts with `stride` tokens in common. ValueError: strategy or
-        direction is unknown, a number out of range, or there is no room for the stride. Encoding
-        with a template that has more than max_length tokens is a ValueError then."""
+        direction is unknown, or there is no room for the stride; OverflowError: a number is
+        negative. Encoding with a template that has more than max_length tokens is a ValueError
+        then."""
         if strategy not in _STRATEGIES.values():
             raise ValueError(
                 f"strategy: {strategy!r}: expected one of {list(_STRATEGIES.values())}"
             )
-        check_number("max_length", max_length, SIZE_MAX)
-        check_number("stride", stride, SIZE_MAX)
+        max_length, stride = unsigned(max_length), unsigned(stride)
         room = max_length - self.num_special_tokens_to_add(False)
         if 0 <= room < stride:
             raise ValueError(f"stride: {stride} is above the {room} tokens that a text may have")
@@ -562,15 +562,15 @@ class HFTokenizer:
         pad_to_multiple_of: int | None = None,
     ) -> None:
         """Pad from now on to `length` tokens (None: those of the batch's longest), rounded up to
-        `pad_to_multiple_of`. ValueError: direction is unknown, or a number out of range."""
-        check_number("pad_id", pad_id, ID_MAX)
-        check_number("pad_type_id", pad_type_id, ID_MAX)
-        check_number("length", length or 0, SIZE_MAX)
-        check_number("pad_to_multiple_of", pad_to_multiple_of or 0, SIZE_MAX)
+        `pad_to_multiple_of`. ValueError: direction is unknown; OverflowError: a number is
+        negative, or no id."""
+        pad_id, pad_type_id = unsigned(pad_id, ID_MAX), unsigned(pad_type_id, ID_MAX)
+        length = None if length is None else unsigned(length)
+        multiple = None if pad_to_multiple_of is None else unsigned(pad_to_multiple_of)
         self._padding = self._document["padding"] = {
             "strategy": "BatchLongest" if length is None else {"Fixed": length},
             "direction": _side(direction).capitalize(),
-            "pad_to_multiple_of": pad_to_multiple_of,
+            "pad_to_multiple_of": multiple,
             "pad_id": pad_id,
             "pad_type_id": pad_type_id,
             "pad_token": pad_token,

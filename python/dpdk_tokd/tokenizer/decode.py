@@ -28,7 +28,9 @@ def ids_for(ids: IdsLike) -> Ids:
     if array.size == 0:
         return np.empty(0, dtype=np.uint32)
     if array.ndim == 1 and array.dtype == object and all(isinstance(id, int) for id in array):
-        raise IdRangeError(f"ids: {max(array, key=abs)} is not an unsigned 32-bit number")
+        if min(array) < 0 or max(array) > ID_MAX:
+            raise IdRangeError(f"ids: {max(array, key=abs)} is not an unsigned 32-bit number")
+        array = array.astype(np.uint32)
     if array.ndim != 1 or array.dtype.kind not in "iu":
         got = f"shape {array.shape}, {array.dtype}" if array.shape else type(ids).__name__
         raise ValueError(f"ids: expected a flat sequence of integers, got {got}")

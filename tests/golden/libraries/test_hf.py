@@ -226,13 +226,16 @@ def test_an_unknown_piece_is_spelled_as_in_the_text(both):
 
 def test_questions(both):
     theirs, ours = (t.encode("Hello world, naïve café", "and a second one") for t in both)
-    for sequence in (0, 1):
+    for sequence in (0, 1, 5):  # the last is none: all tokens
         for at in range(12):
             for ask in ("word_to_tokens", "word_to_chars", "char_to_token", "char_to_word"):
                 assert getattr(ours, ask)(at, sequence) == getattr(theirs, ask)(at, sequence), ask
     for at in range(len(theirs) + 2):
         for ask in ("token_to_sequence", "token_to_chars", "token_to_word"):
             assert getattr(ours, ask)(at) == getattr(theirs, ask)(at), (ask, at)
+    theirs, ours = (e.merge([e, e]) for e in (theirs, ours))
+    for at in range(12):
+        assert ours.word_to_tokens(at) == theirs.word_to_tokens(at)
 
 
 @pytest.mark.parametrize("both", ["gpt2"], indirect=True)
@@ -332,9 +335,7 @@ MISUSES = [
     lambda tokenizer: tokenizer.id_to_token("a"),
     lambda tokenizer: tokenizer.add_tokens("ab"),
     lambda tokenizer: tokenizer.add_tokens([5]),
-    lambda tokenizer: tokenizer.enable_truncation(-1),
     lambda tokenizer: tokenizer.enable_truncation("a"),
-    lambda tokenizer: tokenizer.enable_padding(pad_id=-1),
     lambda tokenizer: tokenizer.enable_padding(length="a"),
 ]
 
@@ -361,6 +362,14 @@ OUT_OF_RANGE = [
     lambda tokenizer: tokenizer.encode("a").word_to_chars(0, -1),
     lambda tokenizer: tokenizer.encode("a").char_to_token(-1),
     lambda tokenizer: tokenizer.encode("a").char_to_word(2**64),
+    lambda tokenizer: tokenizer.encode("a").pad(-1),
+    lambda tokenizer: tokenizer.enable_truncation(-1),
+    lambda tokenizer: tokenizer.enable_truncation(2**64),
+    lambda tokenizer: tokenizer.enable_truncation(8, stride=-1),
+    lambda tokenizer: tokenizer.enable_padding(length=-1),
+    lambda tokenizer: tokenizer.enable_padding(pad_id=-1),
+    lambda tokenizer: tokenizer.enable_padding(pad_type_id=2**32),
+    lambda tokenizer: tokenizer.enable_padding(pad_to_multiple_of=-1),
 ]
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import pickle
 import random
 
+import numpy as np
 import pytest
 import texts
 from bench.texts import reference
@@ -101,8 +102,11 @@ def test_vocabulary(both):
         assert [of(e, "encode_batch", ["a", text]) for e in both] == [TypeError] * 2
         with pytest.raises(TypeError, match="^text: expected a str, got"):
             ours.encode(text)
-    for ids in (5, None, "ab", [1.0], ["a"]):
+    for ids in (5, None, "ab", [1.0], ["a"], [[1]], [True, None], {1: 2}, np.array([True])):
         assert [of(e, "decode", ids) for e in both] == [TypeError] * 2
+    for ids in (b"abc", bytearray(b"abc"), [True], [True, 5], (False,), np.array([1, 2])):
+        for ask, given in (("decode", ids), ("decode_bytes", ids), ("decode_batch", [ids])):
+            assert of(ours, ask, given) == of(theirs, ask, given) != TypeError
 
 
 def test_misuses(both):

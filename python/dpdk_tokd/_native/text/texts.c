@@ -7,38 +7,6 @@
 
 #include "tables/mem.h"
 
-/* An array of numbers, or of more dimensions, is memory as well, but no text. */
-static bool
-is_bytes(const Py_buffer *b)
-{
-	const char *format = b->format == NULL ? "B" : b->format;
-
-	format += *format != 0 && strchr("@=<>!", *format) != NULL;
-	return b->ndim == 1 && b->itemsize == 1 && *format != 0 && strchr("Bbc", *format) != NULL &&
-	       format[1] == 0;
-}
-
-static void
-refuse(PyObject *o, const Py_buffer *b, Py_ssize_t index)
-{
-	PyObject *where =
-		index < 0 ? PyUnicode_FromString("text") : PyUnicode_FromFormat("text %zd", index);
-	PyObject *type = PyType_GetQualName(Py_TYPE(o));
-
-	if (where == NULL || type == NULL)
-		;
-	else if (b == NULL)
-		PyErr_Format(PyExc_TypeError,
-			"%U: expected str, bytes or another buffer of bytes, got %U", where, type);
-	else
-		PyErr_Format(PyExc_TypeError,
-			"%U: expected str, bytes or another buffer of bytes, got %U with %d "
-			"dimensions of %zd-byte items (format \"%s\")",
-			where, type, b->ndim, b->itemsize, b->format == NULL ? "B" : b->format);
-	Py_XDECREF(where);
-	Py_XDECREF(type);
-}
-
 /* Of a batch: the exception that is set says which text it is about. */
 static void
 note_index(Py_ssize_t index)
@@ -68,7 +36,7 @@ text_take(struct encoder_text *text, Py_buffer *b, PyObject *o, Py_ssize_t index
 		text->n = (size_t)PyBytes_GET_SIZE(o);
 	} else {
 		if (!PyObject_CheckBuffer(o)) {
-			refuse(o, NULL, index);
+			refuse_text(o, NULL, index);
 			return -1;
 		}
 		if (PyObject_GetBuffer(o, b, PyBUF_ND | PyBUF_FORMAT) < 0) {
@@ -77,7 +45,7 @@ text_take(struct encoder_text *text, Py_buffer *b, PyObject *o, Py_ssize_t index
 			return -1;
 		}
 		if (!is_bytes(b)) {
-			refuse(o, b, index);
+			refuse_text(o, b, index);
 			PyBuffer_Release(b);
 			return -1;
 		}

@@ -13,6 +13,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import google_crc32c
 import numpy as np
@@ -49,10 +50,29 @@ def test_what_cannot_be_sent_is_a_value_error(client: Client) -> None:
     for wrong in (0, -1, 86401, float("nan"), float("inf")):
         with pytest.raises(ValueError, match="timeout="):
             Client("127.0.0.1", timeout=wrong)
+    for vocab in (-1, 1 << 32):
+        with pytest.raises(ValueError, match=f"vocab={vocab}: give a checksum of 32 bits, or 0"):
+            Client("127.0.0.1", vocab=vocab)
     with pytest.raises(ValueError, match="port=0: give 1 to 65535"):
         Client("127.0.0.1", 0)
     with pytest.raises(ValueError, match="in_flight=0"):
         client.tokenize_many([], in_flight=0)
+
+
+@pytest.mark.parametrize("wrong", [5, None, ["a"], np.array([1]), np.zeros((2, 2), "u1")])
+def test_what_is_no_text_is_a_type_error(client: Client, wrong: Any) -> None:
+    """An array of ids is memory, too, whose bytes must not pass for text."""
+    match = f"text: expected str, bytes or another buffer of bytes, got {type(wrong).__name__}"
+    for call in (client.tokenize, lambda wrong: next(iter(client.stream(wrong)))):
+        with pytest.raises(TypeError, match=match):
+            call(wrong)
+    with pytest.raises(TypeError, match=match) as caught:
+        client.tokenize_many(["a", wrong])
+    assert caught.value.__notes__ == ["text 1 of the batch"]
+    with pytest.raises(TypeError):
+        client.generate(wrong, 1)
+    with pytest.raises(TypeError, match="expected an iterable of texts, got one text"):
+        client.tokenize_many("ab")
 
 
 def test_text_of_ids(appliance: Appliance, client: Client) -> None:
@@ -120,6 +140,7 @@ def test_text_of_ids_as_it_comes(appliance: Appliance) -> None:
             pieces = [piece async for piece in client.detokenize_stream([228, 8364, 128512])]
             assert pieces in (["ä€", "😀"], ["ä€😀"])  # both replies may come at once
             assert [piece async for piece in client.detokenize_stream([])] == []
+            assert await client.detokenize([228, 8364, 128512]) == "ä€😀"
 
     appliance.reply = reply
     asyncio.run(work())

@@ -65,6 +65,10 @@ def test_texts_without_an_order_are_refused(gpt2, texts) -> None:
             call(texts)
 
 
+def test_ids_may_be_an_array_of_objects(gpt2) -> None:
+    assert gpt2.decode(np.array([15496, 11], dtype=object)) == "Hello,"
+
+
 @pytest.mark.parametrize(
     ("ids", "says"),
     [

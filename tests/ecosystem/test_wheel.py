@@ -91,7 +91,7 @@ def test_a_fresh_environment_with_the_wheel(
 ) -> None:
     for name in VOCABULARIES:
         ran(python, "-m", "dpdk_tokd.fetch", name, XDG_DATA_HOME=data)
-    ran(python, "-m", "pip", "install", "--quiet", "dpdk-tokd[chat]")  # as chat.md says
+    ran(python, "-m", "pip", "install", "--quiet", "dpdk-tokd[chat]")  # as its absence is reported
     skips(ran(python, "-P", DOCUMENTED, *PAGES, XDG_DATA_HOME=data))
     assert ran(python, "-m", "pip", "check") == "No broken requirements found.\n"
     assert ran(python, "-c", ISA, XDG_DATA_HOME=data) == ours()  # the vector code is in the wheel

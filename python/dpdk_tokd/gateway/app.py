@@ -211,12 +211,12 @@ class App:
         work = self.work.get(path) or self.later.get(path)
         if work is None and path not in self.fixed:
             raise Refused(HTTPStatus.NOT_FOUND, "Not Found")
-        wanted = "POST" if work is not None else "GET"
-        if method != wanted and not (path == "/ping" and method == "POST"):
+        methods = ("POST",) if work is not None else ("GET", "HEAD")
+        if method not in methods and not (path == "/ping" and method == "POST"):
             raise Refused(
                 HTTPStatus.METHOD_NOT_ALLOWED,
                 "Method Not Allowed",
-                headers=((b"allow", wanted.encode()),),
+                headers=((b"allow", ", ".join(methods).encode()),),
             )
         if self.keys and (work is not None or path in ("/info", "/v1/models")):
             self._check_key(request.headers.get(b"authorization", b""))

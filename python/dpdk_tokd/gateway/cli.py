@@ -87,7 +87,12 @@ def parser() -> argparse.ArgumentParser:
         help="a vocabulary and the name clients ask for; requests without a name use the first",
     )
     add("--host", default="127.0.0.1", help="address to listen at (default %(default)s)")
-    add("--port", type=_port, default=8000, help="TCP port; 0: any that is free (default %(default)s)")
+    add(
+        "--port",
+        type=_port,
+        default=8000,
+        help="TCP port; 0: any that is free (default %(default)s)",
+    )
     add("--uds", metavar="PATH", help="listen at a unix socket instead")
     add(
         "--appliance",

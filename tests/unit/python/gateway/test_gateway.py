@@ -161,6 +161,8 @@ def test_methods_types_and_sizes(model: Model) -> None:
     app = App(Models([model]), Limits(body=100))
     refused = ask(app, "/tokenize", method="GET")
     assert refused.status == 405 and refused.headers[b"allow"] == b"POST"
+    refused = ask(app, "/health", method="PUT")
+    assert refused.status == 405 and refused.headers[b"allow"] == b"GET, HEAD"
     assert ask(app, "/tokenize", {"prompt": "a"}, content_type="text/plain").status == 400
     assert ask(app, "/tokenize", {"prompt": "a" * 85}).status == 200
     assert ask(app, "/tokenize", {"prompt": "a" * 100}).status == 413

@@ -182,9 +182,7 @@ def test_too_slow_clients_are_closed(app: App, tmp_path: Path, monkeypatch: Any)
     assert (app.in_progress, app.bytes_held) == (0, 0)
 
 
-def test_who_asks_for_another_protocol_gets_an_answer_in_this_one(
-    app: App, tmp_path: Path
-) -> None:
+def test_who_asks_for_another_protocol_gets_an_answer_in_this_one(app: App, tmp_path: Path) -> None:
     """As Java's HttpClient asks for HTTP/2, with its first request."""
     wish = "connection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-settings: AAEAAEAA\r\n"
 
@@ -226,6 +224,18 @@ def test_who_asks_for_another_protocol_gets_an_answer_in_this_one(
     asyncio.run(tunnel())
 
 
+def test_a_head_request_has_no_body(app: App, tmp_path: Path) -> None:
+    async def run() -> None:
+        async with serving(app, tmp_path / "socket") as connect:
+            reader, writer = await connect()
+            writer.write(b"HEAD /v1/models HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+            answer = await reader.read()
+            writer.close()
+        assert answer.startswith(b"HTTP/1.1 200 OK\r\n") and answer.endswith(b"\r\n\r\n")
+
+    asyncio.run(run())
+
+
 def test_a_head_has_a_limit(app: App, tmp_path: Path) -> None:
     start = b"GET /health HTTP/1.1\r\nhost: x\r\n"
     body = chunked({"prompt": "one"})
@@ -259,9 +269,7 @@ def test_a_head_has_a_limit(app: App, tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_a_request_in_work_outlives_the_one_before_in_its_packet(
-    app: App, tmp_path: Path
-) -> None:
+def test_a_request_in_work_outlives_the_one_before_in_its_packet(app: App, tmp_path: Path) -> None:
     """The time that an idle connection is kept is not counted."""
     end = threading.Event()
 

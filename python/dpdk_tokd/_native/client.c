@@ -289,13 +289,18 @@ client_submit(PyObject *self, PyObject *args)
 	PyObject *text;
 	unsigned int flags, limit = 0;
 	size_t room;
+	int taken;
 
 	if (!PyArg_ParseTuple(args, "OI|I", &text, &flags, &limit) || !is_usable(c))
 		return NULL;
 	q = new_object(state->type[REQUEST]);
-	if (q == NULL || (flags & TOKD_REQUEST_DECODE
-					 ? PyObject_GetBuffer(text, &q->text, PyBUF_SIMPLE)
-					 : text_of(text, &q->text)) < 0)
+	if (q == NULL)
+		goto fail;
+	if (flags & TOKD_REQUEST_DECODE) /* whose text is an array of ids */
+		taken = PyObject_GetBuffer(text, &q->text, PyBUF_SIMPLE);
+	else
+		taken = text_of(text, &q->text);
+	if (taken < 0)
 		goto fail;
 	q->r.text = q->text.buf;
 	q->r.len = (size_t)q->text.len;

@@ -4,8 +4,10 @@ failure."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -51,16 +53,24 @@ def share() -> float:
 
 
 def _code_points() -> list[int]:
-    """Every one with $TOK_GOLDEN_TEXTS=100000. Else of the planes that have no characters, or only
-    those of private use, the first, the last and one in 61."""
-    empty = range(4, 14), range(15, 17)
-    chosen = {*range(0, 0x110000, 61), *range(0xFFFF, 0x110000, 1 << 16)}
-    chosen |= set(range(0, 0x110000, 1 << 16))
+    """Every one with $TOK_GOLDEN_TEXTS=100000. Else of the planes of ideographs, of private use and
+    of nothing: one in 61, what decomposes, the ends of planes, and of ranges of ideographs."""
+    alike = {*range(2, 14), 15, 16}
+    chosen = {
+        *range(0, 0x110000, 61),
+        *range(0, 0x110000, 1 << 16),
+        *range(0xFFFF, 0x110000, 1 << 16),
+    }
+    kinds = [unicodedata.category(chr(c)) for c in range(0x20000, 0x40001)]
+    for i, (kind, following) in enumerate(itertools.pairwise(kinds), 0x20000):
+        if kind != following:
+            chosen |= {i, i + 1}
+        if unicodedata.decomposition(chr(i)):
+            chosen.add(i)
     return [
         c
         for c in range(0x110000)
-        if not 0xD800 <= c < 0xE000
-        and (share() == 1 or c in chosen or not any(c >> 16 in planes for planes in empty))
+        if not 0xD800 <= c < 0xE000 and (share() == 1 or c >> 16 not in alike or c in chosen)
     ]
 
 

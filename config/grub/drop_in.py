@@ -68,6 +68,10 @@ def text(words: list[str]) -> str:
     return TEXT.format(pattern="|".join(f"{key}=*" for key in owned(words)), words=" ".join(words))
 
 
+def is_applied(root: Root, words: list[str]) -> bool:
+    return root.read(NAME) == text(words) and _has_all(root.read(GRUB_CFG), words)
+
+
 def apply(root: Root, words: list[str]) -> None:
     """Also runs update-grub if GRUB's own file has lost a word meanwhile."""
     if root.write(NAME, text(words)) or not _has_all(root.read(GRUB_CFG), words):

@@ -124,11 +124,25 @@ def _secure_boot(root: Root, plan: Plan) -> list[Finding]:
     ]
 
 
+def _booted(root: Root, words: list[str]) -> bool:
+    """Was the running kernel booted with these words, in this order, and no others of their keys?"""
+    return ours(root.read("/proc/cmdline"), owned(words)) == words
+
+
+def _remedy(root: Root, plan: Plan) -> str:
+    words = _words_of_ours(root, plan)
+    is_set = bls.is_applied(root, words) if bls.is_here(root) else drop_in.is_applied(root, words)
+    if not is_set:
+        return "tokd-host apply"
+    return "reboot; if that was done, the boot loader reads another file than tokd-host wrote"
+
+
 def check(root: Root, plan: Plan) -> list[Finding]:
     """Compare the running kernel's command line with the plan."""
     words, line = _words(root, plan), root.read("/proc/cmdline")
     found = []
     have = ours(line, owned(words))
+    remedy = _remedy(root, plan)
     for word in words:
         key = word.partition("=")[0]
         if word in have:
@@ -142,7 +156,7 @@ def check(root: Root, plan: Plan) -> list[Finding]:
                     f"the kernel was booted {'with ' + ' '.join(other) if other else 'without ' + key}"
                     f", asked: {word}",
                     COST.get(key, ""),
-                    "tokd-host apply",
+                    remedy,
                     reboot=True,
                 )
             )
@@ -212,11 +226,13 @@ def prove(root: Root, plan: Plan) -> list[Finding]:
     elif drop_in.is_here(root):
         lost = drop_in.others(root, owned(words))
         known += _behind(root, words)
+    elif _booted(root, words):
+        return [*known, Finding(NAME, Level.NOTE, "the boot line has all words, set by hand")]
     else:
         raise Refusal(
             "found neither grubby with entries in /boot/loader/entries nor a grub-mkconfig that "
-            "reads /etc/default/grub.d: add these words to the kernel's command line by hand: "
-            f"{' '.join(words)}"
+            "reads /etc/default/grub.d: add these words to the kernel's command line by hand, "
+            f"reboot, and apply again for the rest: {' '.join(words)}"
         )
     lost = [word for word in lost if word.split()[0] not in words]
     if not lost:
@@ -255,7 +271,7 @@ def apply(root: Root, plan: Plan) -> None:
         return
     if bls.is_here(root):
         bls.apply(root, words)
-    else:
+    elif drop_in.is_here(root):
         drop_in.apply(root, words)
 
 

@@ -8,6 +8,7 @@ import os
 import sys
 from dataclasses import replace
 from types import ModuleType
+from typing import NoReturn
 
 from bluefield import stage as bluefield
 from grub import stage as boot
@@ -20,7 +21,7 @@ from host.journal import JOURNAL
 from host.lock import alone
 from host.plan import CONF, Plan, keep, kept, make, online, prove
 from host.report import Failed, Finding, Level, Partly, Refusal, is_good, tell
-from host.revert import let_go, revert
+from host.revert import let_go, revert, signed
 from host.root import Root
 
 # In the order of apply: first what takes effect at boot, then what a reboot undoes.
@@ -48,8 +49,13 @@ exit status: 0 all is as asked; 1 something is not (check, verify); 2 impossible
 """
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        self.exit(EXIT_USAGE, f"tokd-host: {message}; see --help\n")
+
+
 def parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser(
+    p = _Parser(
         "tokd-host",
         description="Makes a machine ready for dpdk-tokd: isolated cores, huge pages, clocks, interrupts, NICs, limits.",
         epilog=EPILOG,
@@ -57,13 +63,9 @@ def parser() -> argparse.ArgumentParser:
     )
     commands = ("check", "apply", "verify", "revert")
     p.add_argument("do", choices=commands, metavar="{" + ",".join(commands) + "}")
-    p.add_argument(
-        "--cores", metavar="LIST", default="", help="cores for workers, as 1-4; never core 0"
-    )
-    p.add_argument(
-        "--hugepages", metavar="NxSIZE[@NODE],...", default="", help="as 8x1G or 4x1G@0,4x1G@1"
-    )
-    p.add_argument("--nic", metavar="PCI,...", default="", help="ports for DPDK, as 0000:3b:00.0")
+    p.add_argument("--cores", metavar="LIST", help="cores for workers, as 1-4; never core 0")
+    p.add_argument("--hugepages", metavar="NxSIZE[@NODE],...", help="as 8x1G or 4x1G@0,4x1G@1")
+    p.add_argument("--nic", metavar="PCI,...", help="ports for DPDK, as 0000:3b:00.0")
     p.add_argument("--unsafe-noiommu", action="store_true", help="bind --nic even without an IOMMU")
     p.add_argument(
         "--at-boot",
@@ -91,13 +93,43 @@ def parser() -> argparse.ArgumentParser:
     return p
 
 
-def _plan(root: Root, args: argparse.Namespace) -> Plan:
-    """The plan of the command line, else of the last apply."""
+def _asked(args: argparse.Namespace) -> dict[str, str]:
+    """Which of the plan's options the command line has."""
+    said = {"--cores": args.cores, "--hugepages": args.hugepages, "--nic": args.nic}
+    return {name: text for name, text in said.items() if text is not None}
+
+
+def _fits(args: argparse.Namespace) -> None:
+    """Raises Refusal for options that the command would not look at."""
+    asked = _asked(args)
+    for name, text in asked.items():
+        if not text.strip():
+            raise Refusal(f"{name} '': give a value, or leave the option out")
     if args.unsafe_noiommu and not args.nic:
         raise Refusal("--unsafe-noiommu needs --nic: give both")
-    if args.cores or args.hugepages or args.nic:
-        return make(args.cores, args.hugepages, args.nic, args.unsafe_noiommu)
-    plan = kept(root) or (_proposal(root) if args.do == "check" else None)
+    if args.at_boot and args.do != "apply":
+        raise Refusal(f"{args.do} --at-boot: only apply has it; leave it out")
+    if args.at_boot and asked:
+        raise Refusal(f"--at-boot takes {', '.join(asked)} from {CONF}; leave out one of them")
+    if args.json and args.do in ("apply", "revert"):
+        raise Refusal(f"{args.do} --json: only check and verify have it; leave it out")
+
+
+def _known(root: Root, args: argparse.Namespace) -> Plan | None:
+    """The plan of the last apply. None also if its file is broken and another plan is given."""
+    try:
+        return kept(root)
+    except Refusal:
+        if not _asked(args):
+            raise
+        return None
+
+
+def _plan(root: Root, args: argparse.Namespace, known: Plan | None) -> Plan:
+    """The plan of the command line, else of the last apply."""
+    if _asked(args):
+        return make(args.cores or "", args.hugepages or "", args.nic or "", args.unsafe_noiommu)
+    plan = known or (_proposal(root) if args.do == "check" else None)
     if plan is None:
         raise Refusal(f"nothing to do: give --cores, --hugepages or --nic; there is no {CONF}")
     return plan
@@ -126,17 +158,41 @@ def _stage(root: Root, plan: Plan, stage: ModuleType, at_boot: bool) -> None:
         root.journal.flush()
 
 
-def _apply(root: Root, plan: Plan) -> int:
+def _dropped(plan: Plan, known: Plan | None) -> list[Finding]:
+    """What an earlier plan has and this one undoes: who asks for a port alone may not mean it."""
+    gone = known.dropped_by(plan).options() if known else ""
+    if not gone:
+        return []
+    return [
+        Finding(
+            "plan",
+            Level.WARN,
+            f"undone, because this apply does not ask for it: {gone}",
+            remedy=f"to keep it: {APPLY} {gone} {plan.options()}",
+        )
+    ]
+
+
+def _apply(root: Root, plan: Plan, args: argparse.Namespace) -> int:
     """Check all stages, then apply them; stages before a failing one stay applied. Then restore
     what only an earlier plan had."""
-    found = prove(root, plan)
+    found = prove(root, plan) + _dropped(plan, _known(root, args))
     for stage in PROVING:
         found += stage.prove(root, plan)
     tell(found, False)
     with alone(root):
         for stage in STAGES:
-            _stage(root, plan, stage, False)
-        if kept(root) != plan:  # else keep the file, with the administrator's comments
+            writes = root.writes
+            try:
+                _stage(root, plan, stage, False)
+            except Failed as error:
+                if not writes:
+                    raise
+                raise Failed(
+                    f"{error}; what is applied so far stays: mend this and apply again, or "
+                    "tokd-host revert"
+                ) from error
+        if _known(root, args) != plan:  # else keep the file, with the administrator's comments
             root.write(CONF, plan.text())
         root.touched.add(CONF)
         root.writes += len(let_go(root))
@@ -168,6 +224,20 @@ def _apply_at_boot(root: Root, plan: Plan) -> int:
     return EXIT_FAILED if wrong else EXIT_OK
 
 
+def _revert(root: Root) -> int:
+    undone: list[str] = []
+    if root.journal.file.parent.exists():
+        with alone(root):
+            undone = revert(root)
+    if not undone and (left := signed(root)):
+        raise Failed(
+            f"{JOURNAL}: is missing, so nothing can be restored; tokd-host wrote "
+            f"{', '.join(left)}: remove by hand (in /etc/default/grub.d, then run update-grub)"
+        )
+    print(f"{len(undone)} restored" + ("; reboot to run without them" if undone else ""))
+    return EXIT_OK
+
+
 def _tell_writes(root: Root) -> None:
     print("nothing to change" if root.writes == 0 else f"{root.writes} changes")
 
@@ -195,8 +265,9 @@ def _refusals(root: Root, plan: Plan) -> list[Finding]:
 
 
 def run(args: argparse.Namespace) -> int:
+    _fits(args)
     if not 0 <= args.cpus <= CPUS_MAX:
-        raise Refusal(f"--cpus {args.cpus}: at most {CPUS_MAX}")
+        raise Refusal(f"--cpus {args.cpus}: expected 1 to {CPUS_MAX}")
     root = Root(args.root, args.dry_run, args.cpus, memory.parse(args.memory))
     if not root.folder.is_dir():
         raise Refusal(f"--root {args.root}: no such folder")
@@ -214,16 +285,15 @@ def run(args: argparse.Namespace) -> int:
             raise Refusal(f"{JOURNAL}: only root can read it, and {args.do} needs it: run as root")
         print(f"note  only root can read {JOURNAL}: shown as if nothing had been applied")
     if args.do == "revert":
-        with alone(root):
-            undone = revert(root)
-        print(f"{len(undone)} restored" + ("; reboot to run without them" if undone else ""))
-        return EXIT_OK
-    plan = _plan(root, args)
+        if asked := _asked(args):
+            print(f"note  revert undoes everything, not only {', '.join(asked)}")
+        return _revert(root)
+    known = _known(root, args)
+    plan = _plan(root, args, known)
     if args.do == "apply":
-        return _apply_at_boot(root, plan) if args.at_boot else _apply(root, plan)
+        return _apply_at_boot(root, plan) if args.at_boot else _apply(root, plan, args)
     found = _look(root, plan, args.do == "verify")
-    known = kept(root)
-    if known is None and not (args.cores or args.hugepages or args.nic):
+    if known is None and not _asked(args):
         found.insert(
             0, Finding("plan", Level.NOTE, f"nothing is asked; proposed: {plan.options()}")
         )
@@ -240,6 +310,9 @@ def main() -> int:
     except Refusal as error:
         print(f"tokd-host: {error}", file=sys.stderr)
         return EXIT_USAGE
-    except (Failed, OSError) as error:
+    except Failed as error:
         print(f"tokd-host: {error}", file=sys.stderr)
+        return EXIT_FAILED
+    except OSError as error:
+        print(f"tokd-host: {error.filename}: {error.strerror}", file=sys.stderr)
         return EXIT_FAILED

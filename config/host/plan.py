@@ -62,6 +62,14 @@ class Plan:
         words += ["--unsafe-noiommu"] if self.unsafe_noiommu else []
         return " ".join(words)
 
+    def dropped_by(self, later: Plan) -> Plan:
+        """What this plan asks for, and a later one does not ask for at all."""
+        return Plan(
+            frozenset() if later.cores else self.cores,
+            () if later.pages else self.pages,
+            tuple(nic for nic in self.nics if nic not in later.nics),
+        )
+
     def text(self) -> str:
         lines = ["# The plan of tokd-host, for verify and for the next boot."]
         lines += [f"cores = {cpus.show(self.cores)}"] if self.cores else []
@@ -105,7 +113,7 @@ def kept(root: Root) -> Plan | None:
     if not text:
         return None
     for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip() or line.startswith("#"):
+        if not line.strip() or line.lstrip().startswith("#"):
             continue
         key, equals, value = line.partition("=")
         if not equals or key.strip() not in ("cores", "hugepages", "nics", "unsafe-noiommu"):
@@ -113,12 +121,18 @@ def kept(root: Root) -> Plan | None:
                 f"{CONF} line {number}: {line!r} is none of cores, hugepages, nics, unsafe-noiommu"
             )
         values[key.strip()] = value.strip()
-    return make(
-        values.get("cores", ""),
-        values.get("hugepages", ""),
-        values.get("nics", ""),
-        values.get("unsafe-noiommu") == "yes",
-    )
+    unsafe = values.get("unsafe-noiommu", "no")
+    if unsafe not in ("yes", "no"):
+        raise Refusal(f"{CONF}: unsafe-noiommu = {unsafe}: expected yes or no")
+    try:
+        return make(
+            values.get("cores", ""),
+            values.get("hugepages", ""),
+            values.get("nics", ""),
+            unsafe == "yes",
+        )
+    except Refusal as error:
+        raise Refusal(f"{CONF}: as {error}") from error
 
 
 def present(root: Root) -> frozenset[int]:

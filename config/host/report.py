@@ -57,7 +57,8 @@ def tell(findings: list[Finding], as_json: bool) -> None:
         if cost:
             print(f"{'':15} costs: {cost}")
         if remedy:
-            print(f"{'':15} do:    {remedy}{' (then reboot)' if reboot else ''}")
+            then = " (then reboot)" if reboot and "reboot" not in remedy else ""
+            print(f"{'':15} do:    {remedy}{then}")
 
 
 def _alike(f: Finding) -> tuple[str, Level, str, str, bool]:

@@ -9,9 +9,11 @@ import os
 
 from grub import bls, drop_in, tuned
 from hugepages import doca
+from hugepages import stage as hugepages
 
-from host import irq, nic
+from host import irq, limits, nic
 from host.journal import Entry, replace, unpack, without_ours
+from host.plan import SIZES
 from host.report import Failed, Refusal
 from host.root import KERNEL, Root
 
@@ -75,8 +77,11 @@ def _restore(root: Root, entry: Entry) -> None:
 
 def _remove_folder(root: Root, entry: Entry) -> None:
     path = root.path(entry["name"])
+    if not root.dry_run and path.is_dir() and os.listdir(path):
+        print(f"leave {entry['name']}/: it is not empty")
+        return
     print(f"remove {entry['name']}/")
-    if not root.dry_run and path.is_dir() and not os.listdir(path):
+    if not root.dry_run and path.is_dir():
         path.rmdir()
 
 
@@ -126,6 +131,13 @@ def let_go(root: Root) -> list[str]:
             if e["kind"] != "folder" and e["name"] not in root.touched
         ],
     )
+
+
+def signed(root: Root) -> list[str]:
+    """Files that begin as ours do."""
+    units = (hugepages.unit(size) for size in SIZES)
+    names = (drop_in.NAME, *units, limits.FILE)
+    return [name for name in names if root.read(name).startswith("# Written by tokd-host")]
 
 
 def revert(root: Root) -> list[str]:

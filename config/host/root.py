@@ -221,8 +221,10 @@ class Root:
 
     def _put_back(self, name: str, held: bytes | None) -> None:
         target = self.path(name)
-        if held is None:
-            target.unlink(missing_ok=True)
+        if held is None and not os.path.lexists(target):
+            pass  # on a disk that is read-only, unlink would fail
+        elif held is None:
+            target.unlink()
         elif self._bytes(name) != held:
             replace(target, held)
         self.journal.wrote(name, target)

@@ -125,7 +125,7 @@ def _secure_boot(root: Root, plan: Plan) -> list[Finding]:
 
 
 def _booted(root: Root, words: list[str]) -> bool:
-    """Was the running kernel booted with these words, in this order, and no others of their keys?"""
+    """Was the running kernel booted with these words, and no others of their keys?"""
     return ours(root.read("/proc/cmdline"), owned(words)) == words
 
 

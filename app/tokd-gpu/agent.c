@@ -191,11 +191,13 @@ open_verbs(struct tokg_agent *a, struct tokg_agent_listener *l, const char *host
 		.rdma_port = a->o->rdma_port,
 		.rdma_gid = a->o->rdma_gid,
 	};
+	struct tokg_error why = {""};
 	char path[256] = "";
 
-	l->verbs = tokg_verbs_server_open(&c, path, err);
+	l->verbs = tokg_verbs_server_open(&c, path, &why);
 	if (l->verbs == NULL)
-		return false;
+		return tokg_agent_wrong(err, "--listen tcp needs RDMA: %.*s; see tokd-diag",
+			(int)(sizeof(err->text) - 64), why.text);
 	tokg_log("verbs: %s; order: %s (%s)", path,
 		a->device->order == TOKG_ORDER_FAST ? "fast" : "strict", a->device->order_reason);
 	return true;

@@ -105,7 +105,7 @@ drop_privileges(struct tokg_error *err)
 	return n_silent >= 0;
 }
 
-/* EXIT_USAGE: invalid options or table; a restart cannot help. */
+/* EXIT_USAGE: options, table or vocabulary that cannot be; a restart cannot help. */
 static int
 run(const struct tokg_options *o, struct tokg_table_set *set, const struct tok_vocab *text,
 	struct tokg_error *err)
@@ -125,6 +125,8 @@ run(const struct tokg_options *o, struct tokg_table_set *set, const struct tok_v
 		return EXIT_FAILED;
 	}
 	c.ring_epoch |= 1; /* never 0 */
+	if (!tokg_device_config_right(&c, o->cuda, err))
+		return EXIT_USAGE;
 	device = o->cuda ? tokg_device_cuda(&c, err) : tokg_device_cpu(&c, err);
 	tokg_tables_free(set); /* the device has a copy */
 	if (device == NULL)

@@ -12,78 +12,84 @@
 #define FIELD(f) OPT_FIELD(struct tokg_options, f)
 static const struct opt_def defs[] = {
 	{"device", "cpu|cuda:N", OPT_TEXT, FIELD(device_text), 0, 0, "cpu",
-		"the device with ring, tables and outputs, which computes embeddings"},
+		"the device that computes the rows; ring, tables and rows are in its memory"},
 	{"ring", "gpu|host", OPT_CHOICE, FIELD(ring_text), 0, 0, NULL,
-		"cuda: ring in GPU memory (default), or in host memory, which the GPU reads over "
-		"its bus "
-		"and --sink gpu=shm can write. cpu: always host"},
+		"with --device cuda: the ring in GPU memory (default), or in host memory, which "
+		"the GPU reads over its bus and --sink gpu=shm can write. With cpu: always host"},
 	{"table", "FILE|random:ROWSxDIM[:SEED[:POSITIONS]]", OPT_TEXT, FIELD(table), 0, 0, NULL,
-		"embedding tables: a .safetensors file with names of GPT-2 or BERT, a .npy file, "
-		"or computed from a seed",
+		"the embedding tables: a .safetensors file of a GPT-2 or BERT, or with "
+		"embed_tokens.weight; a .npy matrix; or random rows, to try the path without a "
+		"model",
 		.flags = OPT_REQUIRED},
 	{"kind", "word|word+position|bert", OPT_CHOICE, FIELD(kind_text), 0, 0, NULL,
-		"parts of a row; default: all that the table has"},
+		"what a row is: the word's embedding; word and position, added; or BERT's, "
+		"normalized. Default: the last of these that the file has tables for"},
 	{"dtype", "f32|f16|bf16", OPT_CHOICE, FIELD(dtype_text), 0, 0, NULL,
-		"element type of rows and tables; default: the table's"},
+		"type of the elements of rows; default: that of the word table"},
 	{"text-vocab", "VOCAB", OPT_TEXT, FIELD(text_vocab), 0, 0, NULL,
-		"vocabulary for texts of dpdk-tokd --pipeline gpu, which are tokenized on the "
-		"device: a name in the search path ($TOK_VOCAB_PATH), or a file"},
+		"the vocabulary for dpdk-tokd --pipeline gpu, whose texts the device tokenizes: a "
+		"name in the search path ($TOK_VOCAB_PATH), or a file"},
 	{"listen", "unix:PATH|tcp:[ADDR:]PORT", OPT_TEXT, FIELD(listen_texts), 0, 0,
 		"unix:" TOKG_SOCKET,
-		"where producers connect: unix for --sink gpu=shm and cuda, tcp for verbs; up to "
-		"4, repeatable or separated by commas",
-		.flags = OPT_REPEATABLE, .section = "Producers"},
+		"where dpdk-tokd connects: unix for --sink gpu=shm and gpu=cuda, tcp for gpu=verbs; "
+		"up to 4, repeatable or separated by commas",
+		.flags = OPT_REPEATABLE, .section = "Producers (workers of dpdk-tokd)"},
 	{"socket-mode", "OCTAL", OPT_OCTAL, FIELD(socket_mode), 0, 0777, "0600",
-		"permission of the producers' socket: anyone who can connect can write into the ring"},
+		"permission of the unix sockets: anyone who can connect can write into the ring"},
 	{"producers", "N", OPT_COUNT, FIELD(producers), 1, TOKG_PRODUCERS_MAX, "4",
-		"producer slots: the most workers, of all dpdk-tokd processes, that share this ring"},
-	{"slots", "N", OPT_COUNT, FIELD(slots), 2, TOKG_SLOTS_MAX, "64", "slots of one producer"},
+		"how many workers, of all dpdk-tokd processes, can use this ring at a time"},
+	{"slots", "N", OPT_COUNT, FIELD(slots), 2, TOKG_SLOTS_MAX, "64", "slots of each producer"},
 	{"slot-bytes", "BYTES", OPT_SIZE, FIELD(slot_bytes), TOKG_SLOT_BYTES_MIN,
-		TOKG_SLOT_BYTES_MAX, "16k", "payload of a slot, a power of two"},
+		TOKG_SLOT_BYTES_MAX, "16k", "size of a slot, a power of two; an id takes 4 bytes",
+		.check = opt_check_power_of_2},
 	{"out-bytes", "BYTES", OPT_SIZE, FIELD(out_bytes), 0, 64 * OPT_G, "0",
-		"outputs of one producer, a power of two; 0: room for eight full slots, with "
-		"--text-vocab for a row for each byte of them"},
+		"memory for the rows of each producer, a power of two; 0: enough for eight full "
+		"slots, with --text-vocab for a row for each byte of them",
+		.check = opt_check_power_of_2},
 	{"lanes", "N", OPT_COUNT, FIELD(lanes), 0, TOKG_LANES_MAX, "0",
-		"texts of one producer that a model continues at the same time; 0: none"},
+		"texts of each producer that a model continues at a time; 0: none"},
 	{"engine", "rule|external", OPT_CHOICE, FIELD(engine_text), 0, 0, "rule",
-		"the model. rule: a stand-in makes ids by a rule, to try the way back without a "
-		"model; external: a program that attaches to --subscribers-socket as the engine"},
+		"the model for --lanes. rule: no model, ids are made by a fixed rule, to try the "
+		"path; external: a program that connects to --subscribers-socket"},
 	{"no-check", NULL, OPT_FLAG, FIELD(no_check), 0, 0, "no",
-		"no check words: only for memory that preserves the order of writes"},
+		"do not check that a slot has arrived completely: only for memory that keeps the "
+		"order of writes"},
 	{"subscribers-socket", "PATH", OPT_TEXT, FIELD(subscribers_socket), 0, SOCKET_PATH_MAX,
 		TOKG_SUBSCRIBERS_SOCKET,
 		"where subscribers connect: anyone who can connect can read the embeddings of "
 		"every client",
-		.section = "Subscribers"},
+		.section = "Subscribers (programs that read rows)"},
 	{"subscribers-mode", "OCTAL", OPT_OCTAL, FIELD(subscribers_mode), 0, 0777, "0600",
 		"permission of the subscribers' socket"},
 	{"subscriber-timeout", "MS", OPT_MS, FIELD(subscriber_timeout_ms), 1, 600000, "1000",
-		"drop a subscriber that blocks producers for this time, or that progresses but "
-		"keeps one "
-		"embedding that blocks them for ten times this time"},
+		"drop a subscriber that makes producers wait for this time; one that goes on, but "
+		"keeps an embedding that they wait for, after ten times this time"},
 	{"workers", "N", OPT_COUNT, FIELD(workers), -1, 1024, "-1",
-		"cpu: threads besides the scanner; cuda: blocks, 0: all that fit the GPU; -1: "
-		"cpu 1, cuda two per multiprocessor, except the scanner's, under MPS one for each "
-		"four; give fewer to leave room for other programs",
-		.section = "Consumer"},
+		"with --device cpu: threads that compute rows; -1: 1. With cuda: thread blocks; "
+		"0: all that fit; -1: two for each multiprocessor, the scanner included, or under "
+		"MPS one for every four. Fewer leave room for other programs",
+		.section = "Consumer (computes rows)"},
 	{"first-cpu", "CPU", OPT_COUNT, FIELD(first_cpu), -1, 4095, "-1",
-		"cpu: pin the threads to CPUs from this one on; -1: do not pin"},
+		"with --device cpu: pin each thread to a CPU, from this one on; -1: do not pin"},
 	{"launch", "persistent|graph", OPT_CHOICE, FIELD(launch_text), 0, 0, "persistent",
-		"cuda: workers that stay on the GPU, or graphs that a scheduler on the GPU "
-		"launches when there is work; --workers is then the blocks of such a graph"},
+		"with --device cuda. persistent: the consumer's blocks stay on the GPU; graph: a "
+		"scheduler on the GPU launches graphs of --workers blocks when there is work"},
 	{"heads", NULL, OPT_FLAG, FIELD(heads), 0, 0, "no",
-		"scan one slot per producer instead of all"},
+		"look for new ids only in the next slot of each producer, and in all slots now and "
+		"then"},
 	{"stuck", "MS", OPT_MS, FIELD(stuck_ms), 100, 600000, "5000",
-		"restart a consumer without a heartbeat for this time, three times at most"},
+		"restart a consumer that gives no sign of life for this time; after three restarts, "
+		"exit"},
 	{"drain", "MS", OPT_MS, FIELD(drain_ms), 0, 600000, "2000",
-		"after the first signal: time to finish published slots and to wait for subscribers"},
+		"after the first SIGINT or SIGTERM: time to finish what was sent, and for "
+		"subscribers to read it"},
 	{"rdma-device", "NAME", OPT_TEXT, FIELD(rdma_device), 0, 0, NULL,
-		"RDMA device for tcp listeners; default: automatic", .letter = 'd',
+		"RDMA device for --listen tcp; default: automatic", .letter = 'd',
 		.section = "RDMA"},
-	{"rdma-port", "N", OPT_COUNT, FIELD(rdma_port), -1, 255, "-1", "its port; -1: automatic",
-		.letter = 'i'},
+	{"rdma-port", "N", OPT_COUNT, FIELD(rdma_port), -1, 255, "-1",
+		"port of the RDMA device; -1: automatic", .letter = 'i'},
 	{"rdma-gid", "INDEX", OPT_COUNT, FIELD(rdma_gid), -1, 255, "-1",
-		"index of the GID; -1: automatic, RoCE v2 first", .letter = 'x'},
+		"index of the port's GID; -1: automatic, RoCE v2 first", .letter = 'x'},
 };
 
 static const struct opt_section sections[] = {
@@ -93,14 +99,14 @@ static const struct opt_section sections[] = {
 		"The command line overrides it.",
 		true},
 	{"signals",
-		"The first SIGINT or SIGTERM finishes published slots and waits for subscribers, "
-		"for up\n"
-		"to --drain; the second ends at once.",
+		"After the first SIGINT or SIGTERM tokd-gpu finishes what was sent to it, and waits "
+		"for\n"
+		"subscribers, both within --drain; the second one ends it at once.",
 		false},
 	{"exit code",
 		"  0  stopped by a signal\n"
 		"  1  failed at run time\n"
-		"  2  wrong usage, or an unusable table",
+		"  2  invalid option or variable; a table or vocabulary that cannot be used",
 		true},
 	{"see also", "dpdk-tokd(1)", false},
 	{0},
@@ -111,10 +117,18 @@ static const struct opt_program program = {
 	.version = TOKD_VERSION,
 	.summary = "turn token ids of dpdk-tokd into embeddings, in GPU memory or on the CPU",
 	.usage = "--table FILE [options]",
-	.about = "Owns the GPU ring, the embedding tables and the consumer. Workers of a dpdk-tokd "
-		 "with\n"
-		 "--sink post token ids into the ring; the consumer writes a row for each id;\n"
-		 "subscribers (processes on this host) read the rows in place, without a copy.",
+	.about =
+		"Turns token ids into rows of an embedding table, on a GPU or on the CPU. "
+		"dpdk-tokd\n"
+		"--sink gpu sends the ids, over RDMA or on this host; start tokd-gpu first. Other\n"
+		"programs on this host read the rows in place, without a copy.\n"
+		"\n"
+		"Each worker of dpdk-tokd is a producer: it writes its ids into slots of a ring. "
+		"The\n"
+		"consumer, on the device, computes a row for each id. Subscribers read the rows.\n"
+		"\n"
+		"For example: tokd-gpu --table model.safetensors --device cuda:0\n"
+		"To try it without a GPU or a model: tokd-gpu --table random:50257x768",
 	.defs = defs,
 	.n_defs = sizeof(defs) / sizeof(defs[0]),
 	.env_prefix = "TOKD_GPU_",

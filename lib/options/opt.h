@@ -202,6 +202,10 @@ void opt_print_file(
 /* For checks: sets the error, unless there is one already; returns false. */
 bool opt_wrong(struct opt_error *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* `check` of an 8-byte OPT_SIZE. 0 is right if it is within the limits. */
+bool opt_check_power_of_2(
+	const struct opt_def *, const char *text, void *field, struct opt_error *err);
+
 /* For OPT_OTHER: true if all of `text` is a decimal number from `least` to `most`. */
 bool opt_number(const char *text, uint64_t least, uint64_t most, uint64_t *v);
 

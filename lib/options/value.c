@@ -229,6 +229,21 @@ set(const struct one *o, void *field, struct opt_error *e)
 	return opt_wrong(e, "%s: %s", head(o).text, err.text);
 }
 
+bool
+opt_check_power_of_2(const struct opt_def *d, const char *text, void *field, struct opt_error *err)
+{
+	const uint64_t v = *(const uint64_t *)field;
+	char low[32], high[32];
+	uint64_t below;
+
+	if ((v & (v - 1)) == 0)
+		return true;
+	below = 1ull << (63 - __builtin_clzll(v));
+	opt_print(d, (int64_t)below, low, sizeof(low));
+	opt_print(d, (int64_t)below * 2, high, sizeof(high));
+	return opt_wrong(err, "not a power of two; give %s or %s", low, high);
+}
+
 void
 opt_copy(const struct opt_program *p, size_t i, const struct opt_given *from_given,
 	const void *from, struct opt_given *given, void *target)

@@ -61,19 +61,6 @@ tokd_check_mac(const struct opt_def *d, const char *text, void *field, struct op
 }
 
 bool
-tokd_check_power_of_2(const struct opt_def *d, const char *text, void *field, struct opt_error *err)
-{
-	const uint64_t v = *(const uint64_t *)field, below = 1ull << (63 - __builtin_clzll(v));
-	char low[32], high[32];
-
-	if (v == below)
-		return true;
-	opt_print(d, (int64_t)below, low, sizeof(low));
-	opt_print(d, (int64_t)below * 2, high, sizeof(high));
-	return opt_wrong(err, "not a power of two; give %s or %s", low, high);
-}
-
-bool
 tokd_check_mtu(const struct opt_def *d, const char *text, void *field, struct opt_error *err)
 {
 	const uint32_t v = *(const uint32_t *)field;

@@ -10,8 +10,6 @@ bool tokd_check_ip(const struct opt_def *, const char *text, void *field, struct
 bool tokd_check_ip6(const struct opt_def *, const char *text, void *field, struct opt_error *err);
 bool tokd_check_mac(const struct opt_def *, const char *text, void *field, struct opt_error *err);
 /* Check a parsed value. */
-bool tokd_check_power_of_2(
-	const struct opt_def *, const char *text, void *field, struct opt_error *err);
 bool tokd_check_mtu(const struct opt_def *, const char *text, void *field, struct opt_error *err);
 bool tokd_check_group(const struct opt_def *, const char *text, void *field, struct opt_error *err);
 bool tokd_check_allow(const struct opt_def *, const char *text, void *field, struct opt_error *err);

@@ -69,7 +69,7 @@ static const struct opt_def defs[] = {
 		"memory per worker for the names of finished texts, so that a late packet of such "
 		"a text is refused and does not start it again"},
 	{"ring-size", "BYTES", OPT_SIZE, FIELD(ring_bytes), 64 * OPT_K, 64 * OPT_G, "16M",
-		"size of each worker's token ring, a power of two", .check = tokd_check_power_of_2,
+		"size of each worker's token ring, a power of two", .check = opt_check_power_of_2,
 		.section = "Token ring and readers"},
 	{"side-store", "BYTES", OPT_SIZE, FIELD(side_bytes), 0, OPT_G, "4M",
 		"memory per worker for ids of slow clients when the token ring needs their space"},

@@ -71,7 +71,9 @@ tokg_listen_unix(
 	if (bind(l->fd, (const struct sockaddr *)&l->un, sizeof(l->un)) != 0 ||
 		stat(path, &st) != 0 || chmod(path, (mode_t)mode) != 0 ||
 		listen(l->fd, BACKLOG) != 0)
-		return tokg_wrong(err, "%s: %s", path, strerror(errno));
+		return tokg_wrong(err,
+			"%s: %s: its folder must exist and be writable; or give another path", path,
+			strerror(errno));
 	l->dev = st.st_dev;
 	l->ino = st.st_ino;
 	return true;

@@ -23,12 +23,12 @@ tokg_text_vocab_proved(const struct tokg_device_config *c, struct tokg_error *er
 	const char *const why = v != NULL ? tokg_view_refuses(v, c->text_flags) : NULL;
 
 	if (why != NULL)
-		return tokg_wrong(err, "device: it cannot encode with this vocabulary: %s", why) ==
+		return tokg_wrong(err, "--text-vocab: the device cannot encode with it: %s", why) ==
 		       0;
 	if (v != NULL && v->info.n_ids > c->geometry.n_ids)
 		return tokg_wrong(err,
-			       "device: the vocabulary has %u ids, the word table %u rows: use the "
-			       "table of this vocabulary",
+			       "--text-vocab: it has %u ids, the word table %u rows: use the table "
+			       "of the same model",
 			       v->info.n_ids, c->geometry.n_ids) == 0;
 	return true;
 }

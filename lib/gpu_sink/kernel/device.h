@@ -190,6 +190,12 @@ struct tokg_device {
 	uint64_t launches, executions;
 };
 
+/*
+ * False with `err`: it asks for what no device, or not the one of its kind, can do; trying again
+ * cannot help. Both functions below check it, too.
+ */
+bool tokg_device_config_right(
+	const struct tokg_device_config *c, bool cuda, struct tokg_error *err);
 /* Returns NULL with `err` on failure. The consumer is not started yet. */
 struct tokg_device *tokg_device_cpu(const struct tokg_device_config *c, struct tokg_error *err);
 struct tokg_device *tokg_device_cuda(const struct tokg_device_config *c, struct tokg_error *err);

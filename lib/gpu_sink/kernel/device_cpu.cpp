@@ -273,6 +273,7 @@ bool
 config_right(const struct tokg_device_config *g, struct tokg_error *err)
 {
 	const long cpus = sysconf(_SC_NPROCESSORS_CONF);
+	const long more = (long)g->workers + (g->geometry.lanes > 0);
 
 	if (!tokg_config_proved(g, err))
 		return false;
@@ -281,13 +282,25 @@ config_right(const struct tokg_device_config *g, struct tokg_error *err)
 		return tokg_wrong(err, "device cpu: it has no graphs to launch") == 0;
 #endif
 	if (g->workers >= THREADS_MAX - 1)
-		return tokg_wrong(err, "device: %u workers, at most %d", g->workers,
+		return tokg_wrong(err, "--workers %u: at most %d with --device cpu", g->workers,
 			       THREADS_MAX - 2) == 0;
-	if (g->first_cpu >= 0 && (long)g->first_cpu + g->workers + (g->geometry.lanes > 0) >= cpus)
+	if (g->first_cpu >= 0 && g->first_cpu + more >= cpus)
 		return tokg_wrong(err,
-			       "device: scanner and %u workers from CPU %d on, the last is %ld",
-			       g->workers, g->first_cpu, cpus - 1) == 0;
+			       "--first-cpu %d: %ld threads (--workers, scanner%s) from there on; the last "
+			       "CPU is %ld",
+			       g->first_cpu, more + 1, g->geometry.lanes > 0 ? ", lanes" : "",
+			       cpus - 1) == 0;
 	return true;
+}
+
+tokg_device_config
+with_defaults(const struct tokg_device_config *asked)
+{
+	tokg_device_config own = *asked;
+
+	if (own.workers == TOKG_WORKERS_DEFAULT || (own.graphs && own.workers == 0))
+		own.workers = 1;
+	return own;
 }
 
 bool
@@ -321,16 +334,22 @@ memory_all(cpu_device *c, const struct tokg_device_config *g, struct tokg_error 
 
 } // namespace
 
+extern "C" bool
+tokg_device_config_right(const struct tokg_device_config *asked, bool cuda, struct tokg_error *err)
+{
+	const tokg_device_config own = with_defaults(asked);
+
+	return cuda ? tokg_config_proved(asked, err) : config_right(&own, err);
+}
+
 extern "C" struct tokg_device *
 tokg_device_cpu(const struct tokg_device_config *asked, struct tokg_error *err)
 {
-	struct tokg_device_config own = *asked;
+	const tokg_device_config own = with_defaults(asked);
 	const struct tokg_device_config *const g = &own;
 	cpu_device *c;
 	struct tokg_ctl *ctl;
 
-	if (own.workers == TOKG_WORKERS_DEFAULT || (own.graphs && own.workers == 0))
-		own.workers = 1;
 	if (!config_right(g, err))
 		return NULL;
 	c = (cpu_device *)calloc(1, sizeof(*c));

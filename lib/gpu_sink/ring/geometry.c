@@ -52,13 +52,14 @@ lanes_are_right(const struct tokg_geometry *g, struct tokg_error *err)
 static bool
 sizes_are_right(const struct tokg_geometry *g, struct tokg_error *err)
 {
-	return within(err, "the number of producers", g->producers, 1, TOKG_PRODUCERS_MAX) &&
+	return within(err, "the number of producers (tokd-gpu --producers)", g->producers, 1,
+		       TOKG_PRODUCERS_MAX) &&
 	       within(err, "the number of slots", g->slots, 2, TOKG_SLOTS_MAX) &&
-	       within(err, "producers times slots", (uint64_t)g->producers * g->slots, 2,
-		       TOKG_SCAN_MAX) &&
-	       within(err, "a slot's payload (bytes)", g->slot_bytes, TOKG_SLOT_BYTES_MIN,
-		       TOKG_SLOT_BYTES_MAX) &&
-	       power_of_2(err, "a slot's payload (bytes)", g->slot_bytes) &&
+	       within(err, "producers times slots (tokd-gpu --producers, --slots)",
+		       (uint64_t)g->producers * g->slots, 2, TOKG_SCAN_MAX) &&
+	       within(err, "a slot's payload (tokd-gpu --slot-bytes)", g->slot_bytes,
+		       TOKG_SLOT_BYTES_MIN, TOKG_SLOT_BYTES_MAX) &&
+	       power_of_2(err, "a slot's payload (tokd-gpu --slot-bytes)", g->slot_bytes) &&
 	       within(err, "the kind of embedding", g->kind, TOKG_KIND_WORD, TOKG_KIND_BERT) &&
 	       within(err, "the type of elements", g->dtype, TOKG_F32, TOKG_BF16) &&
 	       within(err, "the dimension", g->dim, 1, DIM_MAX) &&
@@ -79,9 +80,9 @@ tokg_geometry_fill(struct tokg_geometry *g, struct tokg_error *err)
 	g->row_bytes = g->dim * (g->dtype == TOKG_F32 ? 4 : 2);
 	/* Four full slots must fit: with one that a subscriber keeps and one skipped before the
 	 * wrap, there is still space for the next. */
-	if (!within(err, "a producer's outputs (bytes)", g->out_bytes,
+	if (!within(err, "a producer's outputs (tokd-gpu --out-bytes)", g->out_bytes,
 		    4 * tokg_out_bytes(g->slot_bytes / 4, g->row_bytes), OUT_BYTES_MAX) ||
-		!power_of_2(err, "a producer's outputs (bytes)", g->out_bytes))
+		!power_of_2(err, "a producer's outputs (tokd-gpu --out-bytes)", g->out_bytes))
 		return false;
 	g->back_stride = tokg_align(tokg_back_bytes(g, true), TOKG_LINE);
 	g->back_off = TOKG_PAGE;

@@ -153,8 +153,8 @@ tokg_rdma_open(struct tokg_rdma *d, const struct tokg_rdma_wish *wish, struct to
 	memset(d, 0, sizeof(*d));
 	list = ibv_get_device_list(&n);
 	if (list == NULL)
-		return tokg_wrong(err, "RDMA devices of this host: %s: is ib_uverbs loaded?",
-			strerror(errno));
+		return tokg_wrong(
+			err, "RDMA devices of this host: %s: modprobe ib_uverbs", strerror(errno));
 	ok = choose(list, n, wish, &best, err) && open_chosen(d, &best, err);
 	ibv_free_device_list(list);
 	if (!ok)

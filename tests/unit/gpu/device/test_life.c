@@ -284,7 +284,7 @@ TEST(a_wrong_configuration_is_refused_in_words)
 	c = b.config;
 	c.first_cpu = 100000;
 	if (!b.gpu)
-		refused(&b, c, "from CPU 100000 on");
+		refused(&b, c, "--first-cpu 100000: ");
 	bench_close(&b);
 }
 

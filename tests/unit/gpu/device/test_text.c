@@ -304,9 +304,9 @@ TEST(a_vocabulary_that_devices_do_not_have_is_refused_in_words)
 	uint64_t seed = 5;
 
 	small_vocab_of(&small, &seed, "ab", 4, TOK_PRETOK_GPT2, 0);
-	refused_vocab("260 ids, the word table 100 rows");
+	refused_vocab("--text-vocab: it has 260 ids, the word table 100 rows");
 	small_vocab_free(&small);
 	small_vocab_of(&small, &seed, "ab", 4, TOK_PRETOK_GPT2, SMALL_ADDED);
-	refused_vocab("it cannot encode with this vocabulary");
+	refused_vocab("--text-vocab: the device cannot encode with it");
 	small_vocab_free(&small);
 }

@@ -5,13 +5,19 @@ from __future__ import annotations
 
 import argparse
 from importlib.metadata import version
+from typing import NoReturn
 
 from .telemetry import DEFAULT_PREFIX
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}; see --help\n")
+
+
 def parser(name: str, description: str, more: str = "") -> argparse.ArgumentParser:
     """A parser with --file-prefix and --version."""
-    made = argparse.ArgumentParser(
+    made = _Parser(
         prog=name,
         description=description,
         epilog="Run it as the user of dpdk-tokd, with the same XDG_RUNTIME_DIR; root sees another "

@@ -72,6 +72,12 @@ WORKER_GAUGES = (
     ("ring_bytes", "tokd_ring_size_bytes", "size of the token ring"),
     ("ring_held", "tokd_ring_held_bytes", "bytes of the ring its slowest reader has not finished"),
 )
+# Of the whole process: field of /tokd/info, help.
+COUNTS = (
+    ("reloads", "reloads that took effect"),
+    ("reloads_failed", "reloads that changed nothing; the log and /tokd/info say why"),
+    ("calls_denied", "system calls that --sandbox denied; the log names them"),
+)
 PORT = (
     ("ipackets", "rx_packets", "packets the device received"),
     ("opackets", "tx_packets", "packets the device sent"),
@@ -153,6 +159,8 @@ class TokdCollector(Collector):
         yield _gauge("tokd_serving", "0: it is draining", now.info["state"] == "serving")
         yield _gauge("tokd_port_link_up", "0: the port has no carrier", now.info["link"] == "up")
         yield _gauge("tokd_uptime_seconds", "since its start", now.info["uptime_s"])
+        for name, text in COUNTS:
+            yield _counter(f"tokd_{name}", text, now.info.get(name, 0))
         for key, name, text in ACCOUNTS:
             seconds = CounterMetricFamily(name, text, labels=["worker"])
             for w, worker in enumerate(now.workers):

@@ -209,6 +209,20 @@ def test_health_is_live_ready_and_draining(start, gpt2_file, exporter, tmp_path:
     assert appliance.stop() == 0
 
 
+def test_reloads_are_counted(start, gpt2_file, exporter, tmp_path: Path) -> None:
+    config = tmp_path / "tokd.conf"
+    config.write_text(f"[tokd]\nvocab = {gpt2_file}\n")
+    appliance = start("--config", str(config), eal=["--vdev=net_null0"], prefix=PREFIX)
+    appliance.wait_for("ready:")
+    for text, name in (("max-text = 1M", "reloads"), ("max-text = x", "reloads_failed")):
+        assert exporter.scrape()[f"tokd_{name}_total", None] == 0
+        config.write_text(f"[tokd]\nvocab = {gpt2_file}\n{text}\n")
+        appliance.send_signal(signal.SIGHUP)
+        appliance.wait_until(lambda name=name: appliance.telemetry("/tokd/info")[name] == 1)
+        assert exporter.scrape()[f"tokd_{name}_total", None] == 1
+    assert appliance.stop() == 0
+
+
 def test_half_requests_keep_nobody_out(exporter: Exporter) -> None:
     """Many scrapers that send half of a request, or take nothing of the answer."""
     where = re.search(r"//([\d.]+):(\d+)/", exporter.url)
@@ -280,6 +294,7 @@ def test_a_wrong_address_is_told_with_a_right_one(bad: str) -> None:
     done = run(f"--listen={bad}")
     assert done.returncode == 2
     assert "expected ADDR:PORT" in done.stderr and "127.0.0.1:9477" in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 def test_an_address_that_is_taken_is_named(exporter: Exporter) -> None:

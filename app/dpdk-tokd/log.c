@@ -2,8 +2,11 @@
 #include "log.h"
 
 #include <ctype.h>
+#include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <syslog.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,7 +23,7 @@ RTE_LOG_REGISTER(tokd_log_control, tokd.control, INFO)
 
 /* DPDK calls it with the stream locked: one writer at a time. */
 static struct {
-	bool json, syslog;
+	bool json, journal;
 	size_t n;
 	char line[LINE_MAX_BYTES];
 	char out[6 * LINE_MAX_BYTES + 128]; /* JSON may take six bytes for one */
@@ -61,6 +64,18 @@ put_json(char *to, const char *text, size_t n)
 	return to;
 }
 
+/* Is standard error the journal's? By its manual: the variable alone may be inherited. */
+static bool
+is_journal(void)
+{
+	const char *stream = getenv("JOURNAL_STREAM");
+	uintmax_t device, inode;
+	struct stat st;
+
+	return stream != NULL && sscanf(stream, "%ju:%ju", &device, &inode) == 2 &&
+	       fstat(STDERR_FILENO, &st) == 0 && st.st_dev == device && st.st_ino == inode;
+}
+
 static void
 write_line(void)
 {
@@ -72,6 +87,9 @@ write_line(void)
 	char at[32];
 	struct tm utc;
 
+	/* sd-daemon(3): the journal takes it off, and has the level of it. */
+	if (out_log.journal)
+		to += sprintf(to, "<%d>", level - 1);
 	clock_gettime(CLOCK_REALTIME, &now);
 	strftime(at, sizeof(at), "%Y-%m-%dT%H:%M:%S", gmtime_r(&now.tv_sec, &utc));
 	if (out_log.json) {
@@ -86,7 +104,7 @@ write_line(void)
 			level_name((uint32_t)level), (int)out_log.n, out_log.line);
 	}
 	(void)!write(STDERR_FILENO, out_log.out, (size_t)(to - out_log.out));
-	if (out_log.syslog)
+	if (!out_log.journal)
 		syslog(level - 1, "%.*s", (int)out_log.n, out_log.line);
 	out_log.n = 0;
 }
@@ -115,7 +133,18 @@ tokd_log_open(bool json)
 	/* By lines: each is taken while its own level is the current one. */
 	setvbuf(f, buffer, _IOLBF, sizeof(buffer));
 	out_log.json = json;
-	/* As EAL's own stream does; a journal has standard error already. */
-	out_log.syslog = getenv("JOURNAL_STREAM") == NULL;
+	out_log.journal = is_journal(); /* else to syslog too, as EAL's own stream does */
 	rte_openlog_stream(f);
+}
+
+void
+tokd_log_failure(const char *format, ...)
+{
+	va_list ap;
+
+	fprintf(stderr, "%sdpdk-tokd: ", is_journal() ? "<3>" : "");
+	va_start(ap, format);
+	vfprintf(stderr, format, ap);
+	va_end(ap);
+	fputc('\n', stderr);
 }

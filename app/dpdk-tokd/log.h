@@ -14,3 +14,6 @@ extern int tokd_log_main, tokd_log_port, tokd_log_ring, tokd_log_worker,
 
 /* Before EAL: what it and we log gets time and level, as text or as one JSON object a line. */
 void tokd_log_open(bool json);
+
+/* A line on standard error that says why the program ends, where there is no log, or before EAL. */
+void tokd_log_failure(const char *format, ...) __attribute__((format(printf, 1, 2)));

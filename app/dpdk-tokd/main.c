@@ -33,7 +33,6 @@
 #include "control/unmap_guard.h"
 #include "version.h"
 
-#define PROGRAM "dpdk-tokd"
 #define OPTIONS_WIDTH 80 /* characters of options in a line of the log */
 
 static void
@@ -75,7 +74,7 @@ end_of_output(void)
 {
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return TOKD_EXIT_OK;
-	fprintf(stderr, PROGRAM ": standard output: %s\n", strerror(errno));
+	tokd_log_failure("standard output: %s", strerror(errno));
 	return TOKD_EXIT_FAILED;
 }
 
@@ -87,7 +86,7 @@ check_config(const struct tokd_options *opt)
 	struct tok_error error;
 
 	if (!tokd_vocabs_load(&vocabs, opt, TOKD_VOCABS_NO_EAL, &error)) {
-		fprintf(stderr, PROGRAM ": %s\n", error.text);
+		tokd_log_failure("%s", error.text);
 		return TOKD_EXIT_USAGE;
 	}
 	tokd_vocabs_free(&vocabs);
@@ -388,7 +387,7 @@ main(int argc, char **argv)
 		code = check_config(&app.opt);
 		break;
 	case TOKD_OPTIONS_BAD:
-		fprintf(stderr, PROGRAM ": %s\n", error.text);
+		tokd_log_failure("%s", error.text);
 		code = TOKD_EXIT_USAGE;
 		break;
 	case TOKD_OPTIONS_RUN:

@@ -16,6 +16,7 @@
 
 #include "eal_files.h"
 #include "eal_start.h"
+#include "log.h"
 
 #define RUNTIME_BYTES (8u << 20) /* EAL's files there, with two sizes of huge pages */
 
@@ -61,9 +62,8 @@ runtime_has_room(void)
 	close(fd);
 	if (rc != ENOSPC && rc != EDQUOT)
 		return true;
-	fprintf(stderr,
-		"dpdk-tokd: %s: %s for the %u KiB that EAL maps there: free some (df %s), or give "
-		"--in-memory\n",
+	tokd_log_failure(
+		"%s: %s for the %u KiB that EAL maps there: free some (df %s), or give --in-memory",
 		folder, strerror(rc), RUNTIME_BYTES >> 10, folder);
 	return false;
 }
@@ -155,10 +155,9 @@ tokd_eal_start(int argc, char **argv)
 	taken = rte_eal_init(argc, argv);
 	if (usage_shown) {
 		__fpurge(stdout);
-		fprintf(stderr,
-			"dpdk-tokd: EAL rejects an option before --: its first message above names "
-			"it (CPUs: 0 to %ld); dpdk-tokd -h lists EAL's options, --help the "
-			"application's\n",
+		tokd_log_failure(
+			"EAL rejects an option before --: its first message above names it (CPUs: "
+			"0 to %ld); dpdk-tokd -h lists EAL's options, --help the application's",
 			sysconf(_SC_NPROCESSORS_CONF) - 1);
 		return TOKD_EXIT_USAGE;
 	}
@@ -166,9 +165,9 @@ tokd_eal_start(int argc, char **argv)
 	if (taken < 0 && rte_eal_has_hugepages() && !in_memory &&
 		(rte_errno == EACCES || rte_errno == ENOMEM) &&
 		mounts_are_unwritable(mount, sizeof(mount))) {
-		fprintf(stderr,
-			"dpdk-tokd: EAL did not start: user %u may not write to %s, where huge "
-			"pages are mounted: give --in-memory, or mount -o remount,uid=%u %s\n",
+		tokd_log_failure(
+			"EAL did not start: user %u may not write to %s, where huge pages are "
+			"mounted: give --in-memory, or mount -o remount,uid=%u %s",
 			geteuid(), mount, geteuid(), mount);
 		return TOKD_EXIT_FAILED;
 	}
@@ -176,7 +175,7 @@ tokd_eal_start(int argc, char **argv)
 		/* EACCES: remedy() knows the reason, and it is no permission. */
 		const bool is_known = rte_errno == 0 || rte_errno == EACCES;
 
-		fprintf(stderr, "dpdk-tokd: EAL did not start%s%s: %s\n", is_known ? "" : ": ",
+		tokd_log_failure("EAL did not start%s%s: %s", is_known ? "" : ": ",
 			is_known ? "" : rte_strerror(rte_errno), remedy(rte_errno));
 		/* Of -a or --vdev, read before an IOVA mode is chosen; later: memory. */
 		return rte_errno == ENODEV && rte_eal_iova_mode() == RTE_IOVA_DC ? TOKD_EXIT_USAGE
@@ -184,9 +183,8 @@ tokd_eal_start(int argc, char **argv)
 	}
 	/* EAL moves arguments that are not its options to the end, without an error. */
 	if (taken + 1 < argc) {
-		fprintf(stderr,
-			"dpdk-tokd: %.64s: before --, but neither an EAL option nor the value of "
-			"one; remove it\n",
+		tokd_log_failure(
+			"%.64s: before --, but neither an EAL option nor the value of one; remove it",
 			argv[taken + 1]);
 		rte_eal_cleanup();
 		return TOKD_EXIT_USAGE;

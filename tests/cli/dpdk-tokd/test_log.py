@@ -35,3 +35,25 @@ def test_json_has_an_object_a_line(start, tmp_path: Path) -> None:
     assert error["part"] == "tokd.main"
     assert name in error["message"]
     assert any(one["part"] == "EAL" for one in lines)
+
+
+def test_the_journal_gets_the_level_of_each_line(start, tmp_path: Path, monkeypatch) -> None:
+    """journalctl -p warning shows no line that has no level in front."""
+    log = tmp_path / "log"
+    log.touch()
+    monkeypatch.setenv("JOURNAL_STREAM", f"{log.stat().st_dev}:{log.stat().st_ino}")
+    appliance = start("--vocab", "/no/such.json", log=log)
+    assert appliance.wait(30) == 2
+    lines = appliance.said().splitlines()
+    numbers = {"error": 3, "warning": 4, "notice": 5, "info": 6}
+    for line in lines:
+        found = re.match(rf"<(\d)>{TIME} ({LEVELS}) ", line)
+        assert found and int(found[1]) == numbers[found[2]], line
+    assert lines[-1].startswith("<3>") and "/no/such.json" in lines[-1]
+    refused = start("--vocab", "/no/such.json", "--mtu", "x", log=log)
+    assert refused.wait(30) == 2
+    assert refused.said().startswith("<3>dpdk-tokd: --mtu x: ")
+    # Inherited, by a program whose standard error is another file.
+    other = start("--vocab", "/no/such.json")
+    assert other.wait(30) == 2
+    assert re.match(TIME, other.said())

@@ -2,14 +2,13 @@
 #include "log.h"
 
 #include <ctype.h>
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <sys/stat.h>
 #include <syslog.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "notify.h"
 
 /* Registered before main, so that --log-level=tokd.*:debug finds them while EAL parses it. */
 RTE_LOG_REGISTER(tokd_log_main, tokd.main, INFO)
@@ -62,18 +61,6 @@ put_json(char *to, const char *text, size_t n)
 			*to++ = (char)c;
 	}
 	return to;
-}
-
-/* Is standard error the journal's? By its manual: the variable alone may be inherited. */
-static bool
-is_journal(void)
-{
-	const char *stream = getenv("JOURNAL_STREAM");
-	uintmax_t device, inode;
-	struct stat st;
-
-	return stream != NULL && sscanf(stream, "%ju:%ju", &device, &inode) == 2 &&
-	       fstat(STDERR_FILENO, &st) == 0 && st.st_dev == device && st.st_ino == inode;
 }
 
 static void
@@ -133,7 +120,8 @@ tokd_log_open(bool json)
 	/* By lines: each is taken while its own level is the current one. */
 	setvbuf(f, buffer, _IOLBF, sizeof(buffer));
 	out_log.json = json;
-	out_log.journal = is_journal(); /* else to syslog too, as EAL's own stream does */
+	out_log.journal =
+		tokd_notify_is_journal(); /* else to syslog too, as EAL's own stream does */
 	rte_openlog_stream(f);
 }
 
@@ -142,7 +130,7 @@ tokd_log_failure(const char *format, ...)
 {
 	va_list ap;
 
-	fprintf(stderr, "%sdpdk-tokd: ", is_journal() ? "<3>" : "");
+	fprintf(stderr, "%sdpdk-tokd: ", tokd_notify_is_journal() ? "<3>" : "");
 	va_start(ap, format);
 	vfprintf(stderr, format, ap);
 	va_end(ap);

@@ -112,7 +112,7 @@ grant(void *owner, uint64_t id, const struct tokg_hello *hello, struct tokg_welc
 	if (rc <= 0) {
 		refuse(w, &err);
 		if (rc < 0)
-			tokg_log("worker %u of %016" PRIx64 " refused: %s", hello->worker,
+			tokg_log_warning("worker %u of %016" PRIx64 " refused: %s", hello->worker,
 				hello->instance, err.text);
 		return rc;
 	}
@@ -127,8 +127,8 @@ grant(void *owner, uint64_t id, const struct tokg_hello *hello, struct tokg_welc
 	if (hello->transport != TOKG_VERBS) {
 		*fd = fd_for(a->device, hello->transport);
 	} else if (!grant_verbs(l, producer, hello, w, &err)) {
-		tokg_log("worker %u of %016" PRIx64 " refused: %s", hello->worker, hello->instance,
-			err.text);
+		tokg_log_warning("worker %u of %016" PRIx64 " refused: %s", hello->worker,
+			hello->instance, err.text);
 		/* Its connection stays open for the answer. */
 		tokg_producers_left(&a->producers, link_of(l, id), tokg_now_ns());
 		tokg_producers_end(&a->producers, producer);
@@ -137,8 +137,8 @@ grant(void *owner, uint64_t id, const struct tokg_hello *hello, struct tokg_welc
 		return -1;
 	}
 	if (hello->shed_below != 0 && hello->resume == TOKG_NO_PRODUCER)
-		tokg_log("worker %u of %016" PRIx64 ": texts below serial %" PRIu64
-			 " that are not embedded were shed",
+		tokg_log_warning("worker %u of %016" PRIx64 ": texts below serial %" PRIu64
+				 " that are not embedded were shed",
 			hello->worker, hello->instance, hello->shed_below);
 	tokg_log("producer %u, epoch %u: worker %u of %016" PRIx64 " by %s%s", producer, w->epoch,
 		hello->worker, hello->instance, transport_name(hello->transport),
@@ -162,7 +162,7 @@ left(void *owner, uint64_t id)
 static void
 starved(void *owner, const struct tokg_error *err)
 {
-	tokg_log("producers: %s", err->text);
+	tokg_log_warning("producers: %s", err->text);
 }
 
 static bool
@@ -369,7 +369,7 @@ drain(struct tokg_agent *a, struct tokg_error *err)
 		if (ended)
 			pause_ns(a, PAUSE_LAST_NS);
 	}
-	tokg_log("stopped before all slots were finished");
+	tokg_log_warning("stopped before all slots were finished");
 	return ended || d->ops->stop(d, TOKG_STOP_NOW, TOKG_STOP_MS, err) >= 0;
 }
 

@@ -78,8 +78,9 @@ tokg_delivery_free(struct tokg_delivery *d)
 static int
 overrun(struct tokg_delivery *d)
 {
-	tokg_log("the outbox wrapped before it was read: a producer posts more than its outputs "
-		 "hold; ending all producers");
+	tokg_log_warning(
+		"the outbox wrapped before it was read: a producer posts more than its outputs "
+		"hold; ending all producers");
 	d->counts.overruns++;
 	if (!tokg_producers_taken(d->producers, &d->n_read))
 		return 0;
@@ -108,8 +109,8 @@ take(struct tokg_delivery *d, const struct tokg_out_entry *e)
 	if (e->producer >= g->producers ||
 		d->producers->producer[e->producer].state == TOKG_PRODUCER_ENDING)
 		return; /* already logged */
-	tokg_log("producer %u: slot %u, ticket %" PRIu64
-		 ", part %u of %u is out of order: ending its epoch",
+	tokg_log_warning("producer %u: slot %u, ticket %" PRIu64
+			 ", part %u of %u is out of order: ending its epoch",
 		e->producer, e->slot, e->ticket, e->part, e->parts);
 	tokg_producers_end(d->producers, e->producer);
 }

@@ -100,7 +100,8 @@ drop_privileges(struct tokg_error *err)
 	if (n_silent < 0)
 		snprintf(err->text, sizeof(err->text), "%s: %s", step, strerror(-n_silent));
 	if (n_silent > 0)
-		tokg_log("%d threads of libraries block all signals and keep their capabilities",
+		tokg_log_warning(
+			"%d threads of libraries block all signals and keep their capabilities",
 			n_silent);
 	return n_silent >= 0;
 }
@@ -157,7 +158,7 @@ run(const struct tokg_options *o, struct tokg_table_set *set, const struct tok_v
 		good = tokg_agent_run(&agent, err);
 	}
 	if (!tokg_agent_close(&agent)) {
-		tokg_log("%s%sthe consumer does not end: leaving without it", err->text,
+		tokg_log_error("%s%sthe consumer does not end: leaving without it", err->text,
 			good ? "" : ": ");
 		_exit(EXIT_FAILED);
 	}
@@ -221,6 +222,6 @@ main(int argc, char **argv)
 	tokg_tables_free(&set);
 	tok_vocab_free(text);
 	if (rc != EXIT_OK)
-		tokg_log("%s", err.text);
+		tokg_log_error("%s", err.text);
 	return rc;
 }

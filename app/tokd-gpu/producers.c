@@ -306,7 +306,8 @@ check_ending(struct tokg_producers *p, uint32_t i, uint64_t now_ns, uint64_t rea
 	tokg_postings_settle(&t->postings, NULL);
 	dropped = tokg_postings_drop_pending(&t->postings);
 	if (dropped > 0)
-		tokg_log("producer %u: dropped %u entries after a slot that was never posted", i,
+		tokg_log_warning(
+			"producer %u: dropped %u entries after a slot that was never posted", i,
 			dropped);
 	if (tokg_postings_idle(&t->postings))
 		t->state = TOKG_PRODUCER_FREE;

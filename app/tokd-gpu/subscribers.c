@@ -32,7 +32,7 @@ static void
 disconnect(struct tokg_subscribers *s, struct tokg_subscriber *c)
 {
 	if (c->is_engine && !tell_engine(s, 0))
-		tokg_log("engine of pid %d: the device does not answer", c->pid);
+		tokg_log_warning("engine of pid %d: the device does not answer", c->pid);
 	if (c->word != NULL)
 		munmap((void *)c->word, TOKG_CURSOR_BYTES);
 	close(c->fd); /* which takes it out of epoll */
@@ -50,7 +50,7 @@ send_reason(const struct tokg_subscriber *c, const char *format, ...)
 	va_start(ap, format);
 	vsnprintf(rep.message, sizeof(rep.message), format, ap);
 	va_end(ap);
-	tokg_log("subscriber of pid %d: %s", c->pid, rep.message);
+	tokg_log_warning("subscriber of pid %d: %s", c->pid, rep.message);
 	(void)!send(c->fd, &rep, sizeof(rep), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
@@ -327,7 +327,7 @@ accept_one(struct tokg_subscribers *s, uint64_t now_ns)
 		return;
 	fd = tokg_listen_accept(&s->listener, &err);
 	if (err.text[0] != '\0')
-		tokg_log("subscribers: %s", err.text);
+		tokg_log_warning("subscribers: %s", err.text);
 	if (fd < 0)
 		return;
 	ev.data.u32 = i;

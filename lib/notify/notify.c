@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -62,4 +63,15 @@ tokd_notify_watchdog_ms(void)
 	if (errno != 0 || *end != '\0' || n < 3000 || n / 3000 > 3600000)
 		return 0;
 	return (uint32_t)(n / 3000);
+}
+
+bool
+tokd_notify_is_journal(void)
+{
+	const char *stream = getenv("JOURNAL_STREAM");
+	uintmax_t device, inode;
+	struct stat st;
+
+	return stream != NULL && sscanf(stream, "%ju:%ju", &device, &inode) == 2 &&
+	       fstat(STDERR_FILENO, &st) == 0 && st.st_dev == device && st.st_ino == inode;
 }

@@ -21,3 +21,9 @@ bool tokd_notify_draining(uint32_t drain_ms);
  * Milliseconds between watchdog notifications: a third of $WATCHDOG_USEC; 0: no watchdog.
  */
 uint32_t tokd_notify_watchdog_ms(void);
+
+/*
+ * Is standard error the journal's? It takes "<3>" to "<6>" in front of a line as its level
+ * (sd-daemon(3)). $JOURNAL_STREAM alone may be inherited.
+ */
+bool tokd_notify_is_journal(void);

@@ -62,3 +62,17 @@ def test_a_listener_for_rdma_without_it_names_its_option(tmp_path: Path) -> None
     code, text = refused(tmp_path, "--listen", "tcp:7472")
     assert text.startswith("--listen tcp needs RDMA: ") and text.endswith("; see tokd-diag")
     assert code == AGAIN
+
+
+def test_the_journal_gets_the_level_of_a_line(tmp_path: Path) -> None:
+    if not AGENT.is_file():
+        pytest.skip(f"{AGENT} is missing: ninja -C build")
+    command = [AGENT, "--table", "random:5x8", "--subscribers-socket", tmp_path / "no/socket"]
+    with (tmp_path / "log").open("w") as log:
+        held = os.fstat(log.fileno())
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("TOKD_")}
+        environment["JOURNAL_STREAM"] = f"{held.st_dev}:{held.st_ino}"
+        command += ["--listen", f"unix:{tmp_path}/ring"]
+        done = subprocess.run(command, stderr=log, timeout=60, env=environment, check=False)
+    assert done.returncode == AGAIN
+    assert (tmp_path / "log").read_text().startswith(f"<3>tokd-gpu: {tmp_path}/no/socket: ")

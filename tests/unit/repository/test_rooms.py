@@ -76,7 +76,7 @@ MAY_INCLUDE: dict[str, set[str]] = {
     | {"lib/gpu_sink/block", "tok.h"}
     | {TOK + room for room in ("unicode", "tables", "normalize", "pretokenize", "build")},
     # the appliance: the data path knows nothing of what sets it up
-    "log": set(),
+    "log": {"lib/notify"},
     "app": set(),
     APP + "options": {"app", "include/tokd", "tok.h", "lib/options", "lib/gpu_sink/handshake"},
     APP + "datapath": {"include/tokd", "tok.h", APP + "options"},

@@ -30,7 +30,7 @@ cat >>$settings <<-END
 END
 said unit-wrong systemctl start $unit
 echo "@@ wrong $(state ActiveState) by $(state ExecMainStatus), $(state NRestarts) restarts"
-journalctl --unit=$unit --output=cat | sed 's/^/@@ wrong-log /'
+journalctl --unit=$unit --priority=warning --output=cat | sed 's/^/@@ wrong-log /'
 
 sed -i 's/^TOKD_IP=.*/TOKD_IP=10.99.0.1/' $settings
 said unit-start systemctl start $unit

@@ -52,14 +52,14 @@ def _parser() -> argparse.ArgumentParser:
         description="Shows which path token ids can take from this machine into a GPU's memory, "
         "and what prevents better ones: RDMA devices, GPUs, drivers, limits. "
         "Changes nothing.",
-        epilog="Exit code: 0: the path of --want would work, or without --want there is no "
-        "PROBLEM; 1: otherwise; 2: a bad option.",
+        epilog="Exit code: 0: the path of --want works, or without --want there is no "
+        "PROBLEM; 1: otherwise; 2: a wrong option.",
     )
     p.add_argument(
         "--want",
         metavar="PATH",
         choices=("verbs", "cuda", "shm"),
-        help="for scripts: would verbs, cuda or shm work, with at least one GPU?",
+        help="for scripts: exit with 0 if this path works, else with 1: verbs, cuda or shm",
     )
     p.add_argument(
         "--role",

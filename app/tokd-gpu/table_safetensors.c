@@ -257,9 +257,9 @@ tokg_safetensors_find(struct tokg_table_file *f, struct tokg_error *err)
 	length = le64toh(length);
 	if (length < 2 || length > HEADER_MAX || length > f->bytes - sizeof(length))
 		return tokg_agent_wrong(err,
-			"table %s: neither .npy nor safetensors: a header of %" PRIu64
-			" bytes (at most %u, in a file of %" PRIu64 ")",
-			f->path, length, HEADER_MAX, f->bytes);
+			"table %s: neither .npy nor safetensors, or cut off: of a model give the "
+			".safetensors file that has its embeddings",
+			f->path);
 	text = malloc(length);
 	if (text == NULL)
 		return tokg_agent_wrong(err, "table %s: cannot allocate its header", f->path);

@@ -150,25 +150,35 @@ fits(const struct tokg_table_file *f, uint32_t kind, struct tokg_error *err)
 		if (f->part[p].rows == 0)
 			return tokg_agent_wrong(err,
 				"table %s: lacks %s, which --kind %s needs: supported are the "
-				"names of GPT-2 (wte.weight) and BERT "
-				"(embeddings.word_embeddings.weight)",
+				"names of GPT-2 (wte.weight), BERT "
+				"(embeddings.word_embeddings.weight) and Llama "
+				"(model.embed_tokens.weight)",
 				f->path, part_names[p], kind_names[kind]);
 		if (f->part[p].dim != dim)
 			return tokg_agent_wrong(err,
-				"table %s: %s has rows of %" PRIu64 ", the word table of %" PRIu64,
+				"table %s: %s has rows of %" PRIu64 ", the word table of %" PRIu64
+				": --kind word leaves it out",
 				f->path, part_names[p], f->part[p].dim, dim);
 	}
 	return true;
 }
 
-/* The kind with the most parts that the file has. */
+static bool
+has_all(const struct tokg_table_file *f, uint32_t kind)
+{
+	for (uint32_t p = 0; p < TOKG_PARTS; p++) {
+		if ((parts_of[kind] & 1u << p) != 0 && f->part[p].rows == 0)
+			return false;
+	}
+	return true;
+}
+
+/* The kind with the most parts that the file has; whether they fit together is not asked here. */
 static uint32_t
 kind_in(const struct tokg_table_file *f)
 {
-	struct tokg_error err;
-
 	for (uint32_t kind = TOKG_KIND_BERT; kind > TOKG_KIND_WORD; kind--) {
-		if (fits(f, kind, &err))
+		if (has_all(f, kind))
 			return kind;
 	}
 	return TOKG_KIND_WORD;
@@ -216,7 +226,9 @@ open_and_load(struct tokg_table_set *set, const char *path, uint32_t kind, uint3
 	if (f.fd < 0)
 		return tokg_agent_wrong(err, "table %s: %s", path, strerror(errno));
 	if (fstat(f.fd, &st) != 0 || !S_ISREG(st.st_mode)) {
-		tokg_agent_wrong(err, "table %s: not a regular file", path);
+		tokg_agent_wrong(err,
+			"table %s: not a regular file: give the .safetensors or .npy file itself",
+			path);
 	} else {
 		f.bytes = (uint64_t)st.st_size;
 		good = load_file(set, &f, kind, dtype, err);

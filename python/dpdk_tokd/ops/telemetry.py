@@ -300,6 +300,16 @@ class Telemetry(Closing):
                 raise TelemetryError(f"{self.path}: /tokd/readers answers {slot}: {reader!r}")
         return {int(slot): reader for slot, reader in answer.items()}
 
+    def sinks(self, workers: int) -> list[str]:
+        """The state of each worker's GPU sink; none without --sink. All pages."""
+        result: list[str] = []
+        while len(result) < workers and (page := self._dict("/tokd/sink", len(result))):
+            for sink in page.values():
+                if not isinstance(sink, dict) or not isinstance(sink.get("state"), str):
+                    raise TelemetryError(f"{self.path}: /tokd/sink answers {sink!r}")
+                result.append(sink["state"])
+        return result
+
     def help(self) -> dict[str, str]:
         """What each counter and stage means. All pages."""
         result: dict[str, str] = {}

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+Telemetry = pytest.importorskip("dpdk_tokd.ops.telemetry", reason="tools/setup").Telemetry
+
 TEXTS = 300
 START_S = 20.0
 
@@ -91,8 +93,11 @@ def test_texts_are_embedded_and_agents_may_die(agent, start, gpt2_file, tmp_path
     assert now["sink_failed"] == now["sink_badsum"] == 0
     assert appliance.telemetry("/tokd/histograms")["posted_to_done"]["count"] == now["sink_done"]
 
-    first.kill()
-    appliance.wait_until(lambda: sink()["state"] == "no agent")
+    with Telemetry(appliance.prefix) as asked:
+        assert asked.sinks(1) == ["running"]
+        first.kill()
+        appliance.wait_until(lambda: sink()["state"] == "no agent")
+        assert asked.sinks(1) == ["no agent"]
     agent()
     appliance.wait_until(lambda: sink()["state"] == "running")
     assert appliance.stop() == 0

@@ -101,6 +101,18 @@ def test_pages_are_put_together(tmp_path: Path) -> None:
             t.help()
 
 
+def test_sinks_come_in_pages_and_only_where_there_are_some(tmp_path: Path) -> None:
+    table: dict[str, object] = {"/tokd/sink,0": {}}
+    with server(tmp_path, by_table(table)), Telemetry("p", folder=tmp_path) as t:
+        assert t.sinks(17) == []
+        table["/tokd/sink,0"] = {str(w): {"state": "running"} for w in range(16)}
+        table["/tokd/sink,16"] = {"16": {"state": "no agent"}}
+        assert t.sinks(17) == ["running"] * 16 + ["no agent"]
+        table["/tokd/sink,16"] = {"16": {"state": 1}}
+        with pytest.raises(TelemetryError, match="/tokd/sink answers"):
+            t.sinks(17)
+
+
 @pytest.mark.parametrize(
     ("answer", "message"),
     [

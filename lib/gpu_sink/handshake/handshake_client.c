@@ -118,6 +118,21 @@ refused(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error *err)
 	return -1;
 }
 
+static const char *
+hint(int error)
+{
+	switch (error) {
+	case EACCES:
+		return "its --socket-mode does not let this user in: connect";
+	case EPERM:
+		return "forbidden by a firewall, or by the unit without IPAddressAllow: connect";
+	case EPROTOTYPE:
+		return "that is the subscribers' socket, take --listen's: connect";
+	default:
+		return "is tokd-gpu running there? connect";
+	}
+}
+
 /* 0 if the backlog is full (unix) or the connection is in progress (TCP). */
 static int
 step_connect(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error *err)
@@ -143,7 +158,7 @@ step_connect(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error 
 		d->address++;
 		return 0;
 	}
-	return lost(d, w, err, "is tokd-gpu running there? connect");
+	return lost(d, w, err, hint(errno));
 }
 
 static int

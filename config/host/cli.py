@@ -35,6 +35,7 @@ PROVING = (
 )  # stages that may refuse; all are checked before any writes
 
 APPLY = "tokd-host apply"  # in remedies
+UNIT = "/etc/systemd/system/multi-user.target.wants/tokd-host.service"  # where it is enabled
 
 EXIT_OK, EXIT_FOUND, EXIT_USAGE, EXIT_FAILED = 0, 1, 2, 3
 
@@ -198,6 +199,7 @@ def _apply(root: Root, plan: Plan, args: argparse.Namespace) -> int:
         root.writes += len(let_go(root))
     late = [f for f in boot.check(root, plan) if f.level is Level.BAD]
     _tell_writes(root)
+    tell(_unit(root, plan), False)
     if late:
         print("reboot, then: tokd-host verify")
     return EXIT_OK
@@ -236,6 +238,21 @@ def _revert(root: Root) -> int:
         )
     print(f"{len(undone)} restored" + ("; reboot to run without them" if undone else ""))
     return EXIT_OK
+
+
+def _unit(root: Root, plan: Plan) -> list[Finding]:
+    """Without the unit, the next boot undoes clocks, interrupts and ports."""
+    is_lost = plan.cores or plan.nics or any(p.node is not None for p in plan.pages)
+    if not is_lost or os.path.lexists(root.path(UNIT)):
+        return []
+    return [
+        Finding(
+            "plan",
+            Level.NOTE,
+            "tokd-host.service is not enabled: each boot undoes governor, interrupts and NIC binding",
+            remedy="systemctl enable tokd-host, which applies them again",
+        )
+    ]
 
 
 def _tell_writes(root: Root) -> None:
@@ -293,6 +310,8 @@ def run(args: argparse.Namespace) -> int:
     if args.do == "apply":
         return _apply_at_boot(root, plan) if args.at_boot else _apply(root, plan, args)
     found = _look(root, plan, args.do == "verify")
+    if known is not None:
+        found += _unit(root, plan)
     if known is None and not _asked(args):
         found.insert(
             0, Finding("plan", Level.NOTE, f"nothing is asked; proposed: {plan.options()}")

@@ -118,3 +118,17 @@ def test_a_disk_that_cannot_be_written_is_named(tmp_path):
     good(tmp_path, "revert")
     shutil.rmtree(tmp_path / "etc/security")
     assert roots.snapshot(tmp_path) == before
+
+
+def test_what_a_boot_undoes_needs_the_unit(tmp_path):
+    roots.debian(tmp_path)
+    wanted = "tokd-host.service is not enabled"
+    assert wanted not in host(tmp_path, "check", *ASK).stdout
+    assert wanted in good(tmp_path, "apply", *ASK)
+    assert wanted in host(tmp_path, "verify").stdout
+    enabled = tmp_path / "etc/systemd/system/multi-user.target.wants/tokd-host.service"
+    enabled.parent.mkdir()
+    enabled.symlink_to("/lib/systemd/system/tokd-host.service")
+    assert wanted not in good(tmp_path, "apply", *ASK) + host(tmp_path, "verify").stdout
+    enabled.unlink()
+    assert wanted not in good(tmp_path, "apply", "--hugepages", "8x1G")  # at boot by the kernel

@@ -126,7 +126,8 @@ run(const struct tokg_options *o, struct tokg_table_set *set, const struct tok_v
 		return EXIT_FAILED;
 	}
 	c.ring_epoch |= 1; /* never 0 */
-	if (!tokg_device_config_right(&c, o->cuda, err))
+	if ((o->cuda && !tokg_device_cuda_built(o->index, err)) ||
+		!tokg_device_config_right(&c, o->cuda, err))
 		return EXIT_USAGE;
 	device = o->cuda ? tokg_device_cuda(&c, err) : tokg_device_cpu(&c, err);
 	tokg_tables_free(set); /* the device has a copy */

@@ -15,6 +15,7 @@ for program in dpdk-tokd tok tokd-client tokd-diag tokd-gpu tokd-host tokd-load 
 done
 dpdk-tokd --version | grep '^drivers in .* net_tap'
 systemd-analyze verify --man=no /lib/systemd/system/dpdk-tokd.service /lib/systemd/system/tokd-*.service
+grep -qx TOKD_GPU_DEVICE=cpu /etc/default/tokd-gpu
 [ -z "$(systemctl is-enabled dpdk-tokd tokd-exporter tokd-gateway tokd-gpu tokd-host | grep -x enabled)" ]
 
 vocabulary=$(echo /debs/vocabulary.*)

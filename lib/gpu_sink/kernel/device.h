@@ -204,6 +204,7 @@ struct tokg_device *tokg_device_cuda(const struct tokg_device_config *c, struct 
  * tokg_device_cuda. `index` is only for the message.
  */
 bool tokg_device_cuda_there(int index, struct tokg_error *err);
+bool tokg_device_cuda_built(int index, struct tokg_error *err); /* the last of these alone */
 
 static inline struct tokg_out_entry *
 tokg_outbox_entry(struct tokg_outbox *o, uint64_t index)

@@ -5,7 +5,7 @@
 #include "device.h"
 
 bool
-tokg_device_cuda_there(int index, struct tokg_error *err)
+tokg_device_cuda_built(int index, struct tokg_error *err)
 {
 	snprintf(err->text, sizeof(err->text),
 		"device cuda:%d: this program was built without CUDA: install nvcc and build again, "
@@ -14,9 +14,15 @@ tokg_device_cuda_there(int index, struct tokg_error *err)
 	return false;
 }
 
+bool
+tokg_device_cuda_there(int index, struct tokg_error *err)
+{
+	return tokg_device_cuda_built(index, err);
+}
+
 struct tokg_device *
 tokg_device_cuda(const struct tokg_device_config *c, struct tokg_error *err)
 {
-	tokg_device_cuda_there(c->index, err);
+	tokg_device_cuda_built(c->index, err);
 	return NULL;
 }

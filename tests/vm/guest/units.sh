@@ -43,8 +43,10 @@ echo "@@ page-free $(cat /sys/kernel/mm/hugepages/hugepages-1048576kB/free_hugep
 serving started
 
 said unit-reload systemctl reload $unit
-until journalctl --unit=$unit --output=cat | grep -q 'reload: done'; do
-	[ "$(state ActiveState)" = active ] || break
+# The log says it before systemd is told.
+until journalctl --unit=$unit --output=cat | grep -q 'reload: done' &&
+	[ "$(state ActiveState)" != reloading ]; do
+	case $(state ActiveState) in active | reloading) ;; *) break ;; esac
 	sleep 0.5
 done
 serving reloaded

@@ -54,4 +54,16 @@ mem_free(void *ctx, void *p, size_t bytes)
 		free(p);
 }
 
+size_t
+tok_mem_shrink(void *p, size_t bytes, size_t used)
+{
+	const size_t mapped = round_up(bytes, HUGE_PAGE);
+	const size_t kept = used == 0 ? HUGE_PAGE : round_up(used, HUGE_PAGE);
+
+	if (bytes < HUGE_PAGE || kept >= mapped)
+		return bytes;
+	munmap((uint8_t *)p + kept, mapped - kept);
+	return kept;
+}
+
 const struct tok_mem tok_mem_default = {mem_alloc, mem_free, NULL};

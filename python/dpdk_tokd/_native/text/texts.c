@@ -3,7 +3,6 @@
 #include "libtok.h"
 
 #include <string.h>
-#include <sys/mman.h>
 
 #include "tables/mem.h"
 
@@ -136,7 +135,6 @@ ids_free(struct ids *ids)
 PyObject *
 ids_array(struct ids *ids, size_t n)
 {
-	const size_t used = (n * sizeof(*ids->room) / HUGE_PAGE + 1) * HUGE_PAGE;
 	uint32_t *own = ids->own;
 	PyObject *array;
 
@@ -147,10 +145,7 @@ ids_array(struct ids *ids, size_t n)
 		return array;
 	}
 	ids->own = NULL;
-	if (used < ids->own_bytes) { /* a block of this size is mapped */
-		munmap((char *)own + used, ids->own_bytes - used);
-		ids->own_bytes = used;
-	}
+	ids->own_bytes = tok_mem_shrink(own, ids->own_bytes, n * sizeof(*own));
 	return array_adopt(own, ids->own_bytes, n, NPY_UINT32);
 }
 

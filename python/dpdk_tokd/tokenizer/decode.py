@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # which takes longer to import than the rest
     import numpy.typing as npt
 
 IdsLike: TypeAlias = "Sequence[int] | npt.NDArray[np.integer]"
+Kept: TypeAlias = "npt.NDArray[np.bool_]"
 
 
 class IdRangeError(ValueError):
@@ -41,24 +42,31 @@ def ids_for(ids: IdsLike) -> Ids:
     return np.ascontiguousarray(array, dtype=np.uint32)
 
 
-def without(ids: Ids, special: Ids | None) -> Ids:
+def kept_but(special: Ids) -> Kept:
+    """By id, whether `without` keeps it; the last one stands for all ids behind it."""
+    kept = np.ones(max(special.tolist(), default=-1) + 2, dtype=bool)
+    kept[special] = False
+    return kept
+
+
+def without(ids: Ids, kept: Kept | None) -> Ids:
     """`ids` but the special ones; None: all of them."""
-    return ids if special is None else ids[~np.isin(ids, special)]
+    return ids if kept is None else ids[kept.take(ids, mode="clip")]
 
 
 class DecodeStream:
     """Ids on their way to text, never with part of a character. Made by
     `Tokenizer.decode_stream()`; one thread at a time."""
 
-    def __init__(self, stream: libtok.DecodeStream, special: Ids | None) -> None:
+    def __init__(self, stream: libtok.DecodeStream, kept: Kept | None) -> None:
         self._stream = stream
-        self._special = special
+        self._kept = kept
         self._text = codecs.getincrementaldecoder("utf-8")("replace")
 
     def feed(self, ids: IdsLike) -> str:
         """Text of `ids` up to the last whole character. ids, ValueError: as of
         `Tokenizer.decode`."""
-        array = without(ids_for(ids), self._special)
+        array = without(ids_for(ids), self._kept)
         return self._text.decode(self._stream.feed(array, False))
 
     def finish(self) -> str:

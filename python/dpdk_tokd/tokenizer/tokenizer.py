@@ -15,7 +15,7 @@ from .._native import libtok
 from .batch import ID_MAX, LENGTH_MAX, Batch, Ids, Padded, Side, check_number, check_side
 from .block_keys import block_keys
 from .config import Config, config_of
-from .decode import DecodeStream, IdsLike, ids_for, without
+from .decode import DecodeStream, IdsLike, Kept, ids_for, kept_but, without
 from .hub import vocabulary_of
 from .info import Padding, Template, Truncation, VocabInfo, file_state
 from .stream import Chunks, Stream, Text
@@ -439,15 +439,15 @@ class Tokenizer(libtok.Vocab):
 
     def decode_bytes(self, ids: IdsLike, *, skip_special_tokens: bool = False) -> bytes:
         """Bytes of `ids`, perhaps with parts of characters. Arguments and errors as of `decode`."""
-        return self._decode(
-            without(ids_for(ids), self._specials() if skip_special_tokens else None)
-        )
+        return self._decode(without(ids_for(ids), self._kept if skip_special_tokens else None))
 
     def decode_stream(self, *, skip_special_tokens: bool = False) -> DecodeStream:
         """A new sequence of ids that will come in pieces: see `DecodeStream`."""
-        return DecodeStream(
-            self._decode_stream(), self._specials() if skip_special_tokens else None
-        )
+        return DecodeStream(self._decode_stream(), self._kept if skip_special_tokens else None)
+
+    @cached_property
+    def _kept(self) -> Kept:
+        return kept_but(self._specials())
 
     block_keys = staticmethod(block_keys)
 

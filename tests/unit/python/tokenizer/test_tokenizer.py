@@ -10,6 +10,7 @@ import zlib
 import dpdk_tokd
 import numpy as np
 import pytest
+from dpdk_tokd.tokenizer.decode import kept_but, without
 from samples import TEXTS, documents, random_bytes, random_unicode
 
 
@@ -172,9 +173,23 @@ def test_a_decode_stream_gives_what_decode_gives(gpt2, skip):
         )
 
 
-def test_decode_names_an_unknown_id(gpt2):
-    with pytest.raises(ValueError, match=f"id {gpt2.vocab_size + 5} at index 1"):
-        gpt2.decode([1, gpt2.vocab_size + 5])
+@pytest.mark.parametrize("skip", [False, True])
+@pytest.mark.parametrize("beyond", [0, 5, 1 << 31])
+def test_decode_names_an_unknown_id(gpt2, beyond, skip):
+    unknown = gpt2.vocab_size + beyond
+    stream = gpt2.decode_stream(skip_special_tokens=skip)
+    for decode in (lambda ids: gpt2.decode(ids, skip_special_tokens=skip), stream.feed):
+        with pytest.raises(ValueError, match=f"id {unknown} at index 1"):
+            decode([1, unknown])
+
+
+def test_special_ids_are_left_out_wherever_they_are():
+    rng = np.random.default_rng(1)
+    for special in ([], [0], [7], [0, 3, 4, 9]):
+        special = np.array(special, np.uint32)
+        ids = rng.choice(np.array([*range(12), 2**31, 2**32 - 1], np.uint32), 500)
+        want = [id for id in ids.tolist() if id not in special.tolist()]
+        assert without(ids, kept_but(special)).tolist() == want
 
 
 @pytest.mark.parametrize("ids", [[-1], [1 << 32], np.array([1.0]), np.zeros((2, 2), np.uint32)])

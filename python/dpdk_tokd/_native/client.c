@@ -5,9 +5,10 @@
  * With DECODE ids are the text, and the bytes of their text are the ids. With GENERATE the
  * bytearray is where the answer passes through, and its items are copied.
  *
- * The GIL is released in poll and wait; `busy` then refuses a second thread. A request in flight is
- * in its client's set `pending`, which keeps its text and its buffer for ids until the library is
- * done with them.
+ * The GIL is released in poll and wait, in which the library writes to requests in flight; `busy`
+ * then refuses a second thread. Members of a request are read once it is `finished`, or by the
+ * thread that polls. A request in flight is in its client's set `pending`, which keeps its text and
+ * its buffer for ids until the library is done with them.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -31,7 +32,7 @@ struct client {
 	PyObject_HEAD
 	struct tokd_client *c;		/* NULL: closed */
 	PyObject *pending;		/* set of requests */
-	struct tokd_client_stats stats; /* of one that was closed */
+	struct tokd_client_stats stats; /* as they were before it was closed, or became busy */
 	uint64_t number;		/* among the clients of this process */
 	uint32_t server_vocab;
 	bool busy;
@@ -40,12 +41,25 @@ struct client {
 struct request {
 	PyObject_HEAD
 	struct tokd_request r;
-	Py_buffer text;	      /* of `text.obj`, while it is under way */
-	PyObject *ids;	      /* bytearray of r.max_ids; NULL: given out whole */
-	uint32_t given;	      /* ids given out one by one */
-	uint64_t client;      /* its number */
-	PyObject *error_text; /* str: what failed, and the remedy */
+	struct client *under_way; /* its client; NULL: it is finished */
+	Py_buffer text;		  /* of `text.obj`, while it is under way */
+	PyObject *ids;		  /* bytearray of r.max_ids; NULL: given out whole */
+	uint32_t given;		  /* ids given out one by one */
+	uint64_t client;	  /* its number */
+	PyObject *error_text;	  /* str: what failed, and the remedy */
 };
+
+/* False with an exception set. */
+static bool
+is_usable(const struct client *c)
+{
+	if (c->busy)
+		PyErr_SetString(PyExc_RuntimeError,
+			"client is in use by another thread: give each thread a client of its own");
+	else if (c->c == NULL)
+		PyErr_SetString(PyExc_ConnectionAbortedError, "the client was closed");
+	return !c->busy && c->c != NULL;
+}
 
 /* ---- Request ---- */
 
@@ -98,12 +112,15 @@ static PyObject *
 request_take(PyObject *self, PyObject *unused)
 {
 	struct request *q = (struct request *)self;
-	uint32_t first = q->given, end = q->r.n_ids;
+	uint32_t first = q->given, end;
 
 	if (generates(q)) {
 		PyErr_SetString(PyExc_TypeError, "take: an answer is read by Client.made");
 		return NULL;
 	}
+	if (q->under_way != NULL && !is_usable(q->under_way))
+		return NULL;
+	end = q->r.n_ids;
 	if (q->ids == NULL || end <= first)
 		Py_RETURN_NONE;
 	q->given = end;
@@ -122,7 +139,7 @@ request_ids(PyObject *self, PyObject *unused)
 		PyErr_SetString(PyExc_TypeError, "ids: an answer is read by Client.made");
 		return NULL;
 	}
-	if (ids == NULL || q->r.status != TOKD_OK) {
+	if (ids == NULL || q->under_way != NULL || q->r.status != TOKD_OK) {
 		PyErr_SetString(PyExc_RuntimeError, "the ids are not there, or were given out");
 		return NULL;
 	}
@@ -136,7 +153,7 @@ request_ids(PyObject *self, PyObject *unused)
 static PyObject *
 request_finished(PyObject *self, void *unused)
 {
-	return PyBool_FromLong(((struct request *)self)->text.obj == NULL);
+	return PyBool_FromLong(((struct request *)self)->under_way == NULL);
 }
 
 static PyMethodDef request_methods[] = {
@@ -221,22 +238,11 @@ client_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 	return (PyObject *)c;
 }
 
-/* False with an exception set. */
-static bool
-is_usable(const struct client *c)
-{
-	if (c->busy)
-		PyErr_SetString(PyExc_RuntimeError,
-			"client is in use by another thread: give each thread a client of its own");
-	else if (c->c == NULL)
-		PyErr_SetString(PyExc_ConnectionAbortedError, "the client was closed");
-	return !c->busy && c->c != NULL;
-}
-
 /* The library is done with it. */
 static void
 let_go(struct client *c, struct request *q)
 {
+	q->under_way = NULL;
 	PyBuffer_Release(&q->text);
 	if (PySet_Discard(c->pending, (PyObject *)q) < 0)
 		PyErr_Clear(); /* a set of objects that hash by identity */
@@ -253,6 +259,7 @@ close_client(struct client *c)
 	tokd_client_close(c->c);
 	c->c = NULL;
 	while (PySet_Size(c->pending) > 0 && (q = PySet_Pop(c->pending)) != NULL) {
+		((struct request *)q)->under_way = NULL;
 		PyBuffer_Release(&((struct request *)q)->text);
 		Py_DECREF(q);
 	}
@@ -291,7 +298,7 @@ client_submit(PyObject *self, PyObject *args)
 	size_t room;
 	int taken;
 
-	if (!PyArg_ParseTuple(args, "OI|I", &text, &flags, &limit) || !is_usable(c))
+	if (!PyArg_ParseTuple(args, "OI|I", &text, &flags, &limit))
 		return NULL;
 	q = new_object(state->type[REQUEST]);
 	if (q == NULL)
@@ -300,13 +307,15 @@ client_submit(PyObject *self, PyObject *args)
 		taken = PyObject_GetBuffer(text, &q->text, PyBUF_SIMPLE);
 	else
 		taken = text_of(text, &q->text);
-	if (taken < 0)
+	/* is_usable after them: an object's own __buffer__ may close the client, or use it. */
+	if (taken < 0 || !is_usable(c))
 		goto fail;
 	q->r.text = q->text.buf;
 	q->r.len = (size_t)q->text.len;
 	q->r.flags = flags;
 	q->r.limit = limit;
 	q->client = c->number;
+	q->under_way = c;
 	room = flags & TOKD_REQUEST_GENERATE ? TOKD_GENERATE_ROOM
 	       : flags & TOKD_REQUEST_DECODE ? ROOM_DECODE * q->r.len
 					     : q->r.len;
@@ -329,12 +338,15 @@ fail:
 	return NULL;
 }
 
-/* A request that the library gave out: into `news`, unless it only wants more room. */
+/*
+ * A request that the library gave out: into `news`, unless it only wants more room. False: memory
+ * is short; it is let go of all the same, as the library does not give it out again.
+ */
 static bool
 take_news(struct client *c, struct request *q, PyObject *news)
 {
 	char error[TOKD_ERROR_MAX];
-	bool noted;
+	bool noted = true;
 
 	if (q->r.status == TOKD_E_ROOM && !(q->r.flags & TOKD_REQUEST_GENERATE)) {
 		size_t room = q->r.max_ids;
@@ -352,10 +364,11 @@ take_news(struct client *c, struct request *q, PyObject *news)
 	if (q->r.status < 0) {
 		tokd_client_describe(c->c, &q->r, error);
 		q->error_text = PyUnicode_DecodeUTF8(error, (Py_ssize_t)strlen(error), "replace");
-		if (q->error_text == NULL)
-			return false;
+		noted = q->error_text != NULL;
 	}
-	noted = PyList_Append(news, (PyObject *)q) == 0;
+	noted = PyList_Append(news, (PyObject *)q) == 0 && noted;
+	if (!noted)
+		PyErr_Clear();
 	if (!is_pending(q))
 		let_go(c, q);
 	return noted;
@@ -368,22 +381,25 @@ take_turn(struct client *c, int wait_ms)
 	struct tokd_request *done[BURST];
 	PyObject *news = PyList_New(0);
 	uint32_t n = BURST;
+	bool noted = true;
 
 	while (news != NULL && n == BURST) {
+		c->stats = tokd_client_stats(c->c);
 		c->busy = true;
 		Py_BEGIN_ALLOW_THREADS
 		n = wait_ms > 0 ? tokd_client_wait(c->c, done, BURST, wait_ms)
 				: tokd_client_poll(c->c, done, BURST);
 		Py_END_ALLOW_THREADS
-		c->busy = false;
 		for (uint32_t i = 0; i < n; i++) {
-			if (take_news(c,
-				    (struct request *)((char *)done[i] -
-						       offsetof(struct request, r)),
-				    news))
-				continue;
+			struct request *q =
+				(struct request *)((char *)done[i] - offsetof(struct request, r));
+
+			noted &= take_news(c, q, news);
+		}
+		c->busy = false; /* not before: whoever closes it lets go of the others in done[] */
+		if (!noted) {
 			Py_CLEAR(news);
-			break;
+			PyErr_NoMemory();
 		}
 		wait_ms = 0;
 	}
@@ -449,7 +465,8 @@ static PyObject *
 client_stats(PyObject *self, PyObject *unused)
 {
 	struct client *c = (struct client *)self;
-	struct tokd_client_stats stats = c->c != NULL ? tokd_client_stats(c->c) : c->stats;
+	struct tokd_client_stats stats =
+		c->c != NULL && !c->busy ? tokd_client_stats(c->c) : c->stats;
 
 	return Py_BuildValue("KKKIKI", (unsigned long long)stats.retransmits,
 		(unsigned long long)stats.polls, (unsigned long long)stats.resends, c->server_vocab,

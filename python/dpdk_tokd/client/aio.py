@@ -251,7 +251,12 @@ class AsyncClient:
         client = self._client
         if client is None or self._closed:
             return
-        self._wake(client.poll())
+        try:
+            self._wake(client.poll())
+        except MemoryError:  # what it did not name may be finished
+            self._schedule()
+            self._wake([request for request in self._waiting if request.finished])
+            raise
         descriptor, writing, due = client.hooks()
         if writing and not self._writing:
             self._loop.add_writer(descriptor, self._run_due)

@@ -19,6 +19,7 @@ import google_crc32c
 import numpy as np
 import pytest
 from dpdk_tokd import AsyncClient, Client, Reason, TokdError, wire
+from dpdk_tokd._native import libtokd as native
 from text_appliance import Appliance, ids_of
 
 TEXTS = [f"text {i}".encode() for i in range(1000)]
@@ -254,14 +255,16 @@ def test_another_thread_is_refused_and_the_gil_is_free(silent: Appliance) -> Non
             errors.append(e)
 
     with Client("127.0.0.1", silent.port, timeout=0.3) as client:
+        request = client._client.submit("text", native.STREAM)
         thread = threading.Thread(target=wait)
         thread.start()
         while not silent.data:
             silent.reply = lambda req, text: []
             silent.answer()
-        for call in (lambda: client.tokenize("text"), client.close):
+        for call in (lambda: client.tokenize("text"), client.close, request.take):
             with pytest.raises(RuntimeError, match="in use by another thread"):
                 call()
+        assert client.healthy == 1  # which is for every thread to read
         thread.join()
         assert len(errors) == 1
 
@@ -277,6 +280,27 @@ def test_a_closed_client_says_so(appliance: Appliance) -> None:
         with pytest.raises(ConnectionAbortedError, match="the client was closed"):
             call()
     assert client.server_vocab == 5
+
+
+@pytest.mark.parametrize("allocation", range(30))
+def test_no_request_is_lost_where_memory_is_short(silent: Appliance, allocation: int) -> None:
+    """Several fail at once, and one allocation while they are given out."""
+    testcapi = pytest.importorskip("_testcapi", reason="a Python built without its own tests")
+    silent.stop()  # nothing listens there
+    with Client("127.0.0.1", silent.port, timeout=0.3) as client:
+        requests = [client._client.submit("text", 0) for _ in range(10)]
+        try:
+            testcapi.set_nomemory(allocation, allocation + 1)
+            client._client.poll()
+        except MemoryError:
+            pass
+        finally:
+            testcapi.remove_mem_hooks()
+        for _ in range(100):
+            if not client._client.pending:
+                break
+            client._client.wait()
+        assert all(request.finished for request in requests)
 
 
 def test_requests_under_way_have_a_limit(silent: Appliance) -> None:

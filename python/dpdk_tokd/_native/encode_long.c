@@ -155,7 +155,8 @@ work(void *arg)
 		wait_for_turn(w, number);
 		to = w->ids + w->r.produced;
 		piece_done(w, begin, r);
-		if (in_room) {
+		/* After an error there is no next place: others would copy to the same one. */
+		if (in_room && w->r.status == TOK_OK) {
 			pthread_mutex_unlock(&w->lock);
 			memcpy(to, e->ids, r.produced * sizeof(*to));
 			pthread_mutex_lock(&w->lock);

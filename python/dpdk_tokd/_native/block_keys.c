@@ -8,6 +8,8 @@
 
 #include <tokd/block_keys.h>
 
+#include "ids.h"
+
 #define GIL_IDS 4096 /* fewer take some 30 us: libtok.h */
 
 /* The characters of a str, which keeps them, or nothing for None. */
@@ -49,14 +51,15 @@ keys(PyObject *module, PyObject *args)
 {
 	struct tokb_options o = {0};
 	struct tokb_error err;
-	PyObject *scheme, *seed, *model, *salt, *array = NULL;
+	PyObject *o_ids, *scheme, *seed, *model, *salt, *array = NULL;
 	unsigned long long block_size;
 	struct tokb *k = NULL;
 	npy_intp shape[2];
 	Py_buffer ids;
 	size_t n;
 
-	if (!PyArg_ParseTuple(args, "y*OKOOO", &ids, &scheme, &block_size, &seed, &model, &salt))
+	if (!PyArg_ParseTuple(args, "OOKOOO", &o_ids, &scheme, &block_size, &seed, &model, &salt) ||
+		ids_of(o_ids, &ids) < 0)
 		return NULL;
 	n = (size_t)ids.len / sizeof(uint32_t);
 	o.block_size = block_size;

@@ -2,24 +2,14 @@
 /* From ids to bytes: Vocab.decode, and DecodeStream. */
 #include "libtok.h"
 
+#include "ids.h"
+
 struct decode_stream {
 	PyObject_HEAD
 	struct vocab *owner; /* strong reference */
 	int busy;
 	struct tok_decode_stream tok;
 };
-
-static int
-ids_of(PyObject *o, Py_buffer *b)
-{
-	if (PyObject_GetBuffer(o, b, PyBUF_SIMPLE) < 0)
-		return -1;
-	if (b->len % 4 == 0 && (uintptr_t)b->buf % 4 == 0)
-		return 0;
-	PyErr_SetString(PyExc_ValueError, "ids: not an aligned array of 4-byte integers");
-	PyBuffer_Release(b);
-	return -1;
-}
 
 /* Bytes that `n` ids decode to; an unknown id counts for none, and is found by decoding. */
 static size_t

@@ -2,6 +2,8 @@
 /* What ids stand for: the bytes of the text, and its pretokens. */
 #include "libtok.h"
 
+#include "ids.h"
+
 static PyObject *
 spans_of(const struct tok_vocab *v, const char *text, Py_ssize_t n, uint32_t flags,
 	const Py_buffer *ids)
@@ -37,8 +39,7 @@ vocab_spans(PyObject *self, PyObject *args)
 	Py_buffer b;
 	int special;
 
-	if (!PyArg_ParseTuple(args, "s#Op", &text, &n, &ids, &special) ||
-		PyObject_GetBuffer(ids, &b, PyBUF_SIMPLE) < 0)
+	if (!PyArg_ParseTuple(args, "s#Op", &text, &n, &ids, &special) || ids_of(ids, &b) < 0)
 		return NULL;
 	spans = spans_of(((struct vocab *)self)->vocab, text, n, special ? TOK_SPECIAL : 0, &b);
 	PyBuffer_Release(&b);

@@ -9,6 +9,7 @@ from pathlib import Path
 import dpdk_tokd
 import numpy as np
 import pytest
+from dpdk_tokd._native import block_keys
 
 
 @pytest.fixture
@@ -80,6 +81,19 @@ def test_ids_may_be_an_array_of_objects(gpt2) -> None:
 def test_numbers_that_are_no_ids_are_named(gpt2, ids, says: str) -> None:
     for call in (gpt2.decode, gpt2.decode_bytes, gpt2.decode_stream().feed):
         with pytest.raises(ValueError, match=says):
+            call(ids)
+
+
+@pytest.mark.parametrize("ids", [bytes(6), memoryview(bytes(16))[1:9]], ids=["odd", "unaligned"])
+def test_bytes_that_are_no_ids_are_refused(gpt2, ids) -> None:
+    calls = [
+        gpt2._decode,
+        lambda ids: gpt2._decode_stream().feed(ids, False),
+        lambda ids: gpt2._spans("text", ids, True),
+        lambda ids: block_keys.keys(ids, "llm-d", 1, "", None, None),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match="^ids: not an aligned array of 4-byte integers"):
             call(ids)
 
 

@@ -86,8 +86,18 @@ vocab_decode_stream(PyObject *self, PyObject *unused)
 static void
 decode_stream_dealloc(PyObject *self)
 {
+	PyObject_GC_UnTrack(self);
 	Py_DECREF(((struct decode_stream *)self)->owner);
 	free_object(self);
+}
+
+/* As stream_traverse. */
+static int
+decode_stream_traverse(PyObject *self, visitproc visit, void *arg)
+{
+	Py_VISIT(((struct decode_stream *)self)->owner);
+	Py_VISIT(Py_TYPE(self));
+	return 0;
 }
 
 static PyObject *
@@ -143,6 +153,7 @@ static PyMethodDef decode_stream_methods[] = {
 static PyType_Slot decode_stream_slots[] = {
 	{Py_tp_doc, "Ids on their way through. One thread at a time."},
 	{Py_tp_dealloc, decode_stream_dealloc},
+	{Py_tp_traverse, decode_stream_traverse},
 	{Py_tp_methods, decode_stream_methods},
 	{0},
 };
@@ -150,6 +161,7 @@ static PyType_Slot decode_stream_slots[] = {
 PyType_Spec decode_stream_spec = {
 	.name = "dpdk_tokd._native.libtok.DecodeStream",
 	.basicsize = sizeof(struct decode_stream),
-	.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+	.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE |
+		 Py_TPFLAGS_DISALLOW_INSTANTIATION,
 	.slots = decode_stream_slots,
 };

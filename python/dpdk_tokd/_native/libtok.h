@@ -7,8 +7,8 @@
  * characters of a str become UTF-8 in the encoder's room: the str keeps no copy.
  *
  * The GIL is held for short texts and released for long ones (GIL_BYTES). Either way:
- *   - An encoder (a cache and scratch) belongs to one call or stream at a time, which borrows it
- *     from its vocabulary (idle list, guarded by the GIL) and gives it back.
+ *   - An encoder (a cache and scratch) belongs to one call at a time, also of a stream, which
+ *     borrows it from its vocabulary (idle list, guarded by the GIL) and gives it back.
  *   - A stream that is being fed says so (`busy`), and refuses a second thread.
  * Without a GIL neither would hold.
  */
@@ -51,7 +51,7 @@ struct vocab {
 	struct encoder *idle[ENCODERS_IDLE_MAX];
 };
 
-/* NULL with MemoryError set if memory is short. */
+/* NULL with MemoryError set if memory is short. May release the GIL, to make one. */
 struct encoder *encoder_borrow(struct vocab *v);
 void encoder_return(struct vocab *v, struct encoder *e);
 

@@ -4,9 +4,9 @@
 
 struct stream {
 	PyObject_HEAD
-	struct vocab *owner;	 /* strong reference */
-	struct encoder *encoder; /* NULL: the stream is closed */
-	int busy;
+	struct vocab *owner; /* strong reference */
+	bool closed;
+	bool busy;
 	int type; /* of the ids */
 	struct tok_stream tok;
 };
@@ -32,23 +32,25 @@ vocab_stream(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *name
 		return NULL;
 	s->type = h.type;
 	s->owner = (struct vocab *)Py_NewRef(self);
-	s->encoder = encoder_borrow(v);
-	if (s->encoder == NULL) {
-		Py_DECREF(s);
-		return NULL;
-	}
-	tok_stream_init(&s->tok, v->vocab, s->encoder->cache, h.flags);
+	tok_stream_init(&s->tok, v->vocab, NULL, h.flags);
 	return (PyObject *)s;
 }
 
 static void
 stream_dealloc(PyObject *self)
 {
-	struct stream *s = (struct stream *)self;
-
-	encoder_return(s->owner, s->encoder);
-	Py_DECREF(s->owner);
+	PyObject_GC_UnTrack(self);
+	Py_DECREF(((struct stream *)self)->owner);
 	free_object(self);
+}
+
+/* A Tokenizer may hold its stream. That one's dict is cleared: there is nothing to clear here. */
+static int
+stream_traverse(PyObject *self, visitproc visit, void *arg)
+{
+	Py_VISIT(((struct stream *)self)->owner);
+	Py_VISIT(Py_TYPE(self));
+	return 0;
 }
 
 PyObject *
@@ -59,37 +61,51 @@ stream_in_use(void)
 	return NULL;
 }
 
+/* By an encoder that is the stream's for this call: what a stream has to keep is in `tok`. */
 static PyObject *
-feed(struct stream *s, PyObject *o, struct encoder_text *text, bool last)
+feed_by(struct stream *s, struct encoder *e, PyObject *o, struct encoder_text *text, bool last)
 {
-	enum tok_status status;
+	enum tok_status status = encoder_utf8(e, text);
+	const size_t bound = tok_stream_bound(&s->tok, text->n);
 	struct tok_result r;
 	struct ids ids;
-	size_t bound;
 
-	if (s->encoder == NULL) {
-		PyErr_SetString(PyExc_ValueError, "the stream is closed");
-		return NULL;
-	}
-	status = encoder_utf8(s->encoder, text);
-	bound = tok_stream_bound(&s->tok, text->n);
-	if (status == TOK_OK && !ids_prepare(&ids, s->encoder, bound))
+	s->tok.cache = e->cache;
+	if (status == TOK_OK && !ids_prepare(&ids, e, bound))
 		status = TOK_MORE;
 	if (status != TOK_OK)
 		return raise_text(status, o, -1);
 	if (text->n < GIL_BYTES) {
 		r = tok_stream_feed(&s->tok, text->p, text->n, last, ids.room, bound);
 	} else {
-		s->busy = 1;
 		Py_BEGIN_ALLOW_THREADS
 		r = tok_stream_feed(&s->tok, text->p, text->n, last, ids.room, bound);
 		Py_END_ALLOW_THREADS
-		s->busy = 0;
 	}
 	if (r.status == TOK_OK)
 		return ids_as(ids_array(&ids, r.produced), s->type);
 	ids_free(&ids);
 	return raise_bad(r, "bytes");
+}
+
+static PyObject *
+feed(struct stream *s, PyObject *o, struct encoder_text *text, bool last)
+{
+	PyObject *ids = NULL;
+	struct encoder *e;
+
+	if (s->closed) {
+		PyErr_SetString(PyExc_ValueError, "the stream is closed");
+		return NULL;
+	}
+	s->busy = true;
+	e = encoder_borrow(s->owner);
+	if (e != NULL) {
+		ids = feed_by(s, e, o, text, last);
+		encoder_return(s->owner, e);
+	}
+	s->busy = false;
+	return ids;
 }
 
 static PyObject *
@@ -126,8 +142,7 @@ stream_close(PyObject *self, PyObject *unused)
 
 	if (s->busy)
 		return stream_in_use();
-	encoder_return(s->owner, s->encoder);
-	s->encoder = NULL;
+	s->closed = true;
 	Py_RETURN_NONE;
 }
 
@@ -151,7 +166,7 @@ static PyMethodDef stream_methods[] = {
 		"End the text. Returns the ids that were still uncertain; errors as in `feed`."},
 	{"close", stream_close, METH_NOARGS,
 		"close($self, /)\n--\n\n"
-		"Give back the memory at once. Ids that are uncertain are lost."},
+		"End the stream. Ids that are uncertain are lost."},
 	{0},
 };
 
@@ -168,6 +183,7 @@ static PyType_Slot stream_slots[] = {
 		"All ids together are those of the whole text, however it was cut. Made by\n"
 		"`Tokenizer.stream()`; one thread at a time, another gets a RuntimeError."},
 	{Py_tp_dealloc, stream_dealloc},
+	{Py_tp_traverse, stream_traverse},
 	{Py_tp_methods, stream_methods},
 	{Py_tp_getset, stream_properties},
 	{0},
@@ -176,7 +192,7 @@ static PyType_Slot stream_slots[] = {
 PyType_Spec stream_spec = {
 	.name = "dpdk_tokd._native.libtok.Stream",
 	.basicsize = sizeof(struct stream),
-	.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_IMMUTABLETYPE |
-		 Py_TPFLAGS_DISALLOW_INSTANTIATION,
+	.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC |
+		 Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
 	.slots = stream_slots,
 };

@@ -2,6 +2,8 @@
 /* Vocab: a loaded vocabulary, and its encoders. */
 #include "libtok.h"
 
+#include <stdatomic.h>
+
 /* Has the characters of a str that are not those of UTF-8. */
 #define FIRST_TEXT "A text of some words, not all of which are tokens; caf\u00e9, na\u00efve."
 
@@ -12,10 +14,7 @@ encoder_borrow(struct vocab *v)
 
 	if (v->n_idle > 0)
 		return v->idle[--v->n_idle];
-	e = encoder_create(v->vocab);
-	if (e == NULL)
-		PyErr_NoMemory();
-	return e;
+	return encoders_borrow(v, &e, 1) ? e : NULL;
 }
 
 void
@@ -36,17 +35,46 @@ encoders_return(struct vocab *v, struct encoder *const *e, uint32_t n)
 		encoder_return(v, e[--n]);
 }
 
+struct missing {
+	const struct tok_vocab *vocab;
+	struct encoder **e;
+	uint32_t n;
+	atomic_uint next;
+};
+
+static void
+create_missing(void *arg)
+{
+	struct missing *m = arg;
+	uint32_t i;
+
+	while ((i = atomic_fetch_add(&m->next, 1)) < m->n)
+		m->e[i] = encoder_create(m->vocab);
+}
+
+/* Making one takes milliseconds: without the GIL, and several by as many threads. */
 bool
 encoders_borrow(struct vocab *v, struct encoder **e, uint32_t n)
 {
-	for (uint32_t i = 0; i < n; i++) {
-		e[i] = encoder_borrow(v);
-		if (e[i] == NULL) {
-			encoders_return(v, e, i);
-			return false;
-		}
-	}
-	return true;
+	struct missing m = {.vocab = v->vocab, .e = e, .n = n};
+	uint32_t n_idle = 0;
+	bool all = true;
+
+	while (n_idle < n && v->n_idle > 0)
+		e[n_idle++] = v->idle[--v->n_idle];
+	if (n_idle == n)
+		return true;
+	m.next = n_idle;
+	Py_BEGIN_ALLOW_THREADS
+	pool_run(create_missing, &m, n - n_idle - 1);
+	Py_END_ALLOW_THREADS
+	for (uint32_t i = n_idle; i < n; i++)
+		all = all && e[i] != NULL;
+	if (all)
+		return true;
+	encoders_return(v, e, n);
+	PyErr_NoMemory();
+	return false;
 }
 
 /*

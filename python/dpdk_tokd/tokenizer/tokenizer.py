@@ -38,7 +38,7 @@ class Tokenizer(libtok.Vocab):
     """A vocabulary; encodes text to ids and decodes ids.
 
     Several threads may use it at once: the GIL is released while encoding and decoding, and each
-    call or stream borrows a cache of its own (13 MiB, kept for the next one).
+    call, also of a stream, borrows a cache of its own (13 MiB, kept for the next one).
 
     `tokens_in_text` says which added tokens, where a text spells them, become their ids. "all", the
     default, is what Hugging Face does, for prompts of your own: whoever writes the text can insert

@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is no longer used is given back."""
+"""What is no longer used is given back: mappings, caches, tokenizers."""
 
 from __future__ import annotations
 
+import gc
 import resource
+import weakref
 from pathlib import Path
+
+import dpdk_tokd
+import pytest
 
 MIB = 1 << 20
 
@@ -23,3 +28,22 @@ def test_a_large_text_leaves_no_mapping(gpt2) -> None:
     for _ in range(100):
         gpt2.encode(text)
     assert mapped() - before < 50 * MIB
+
+
+def test_open_streams_share_a_cache(gpt2) -> None:
+    before = mapped()
+    streams = [gpt2.stream() for _ in range(50)]
+    for piece in ("A text that", " is fed by", " turns"):
+        assert len({stream.feed(piece).tobytes() for stream in streams}) == 1
+    assert mapped() - before < 100 * MIB
+    assert {stream.finish().tobytes() for stream in streams} == {gpt2.encode(" turns").tobytes()}
+
+
+@pytest.mark.parametrize("name", ["stream", "decode_stream"])
+def test_a_tokenizer_that_holds_its_stream_is_freed(gpt2_file: Path, name: str) -> None:
+    tok = dpdk_tokd.Tokenizer.load(gpt2_file)
+    tok.mine = getattr(tok, name)()  # type: ignore[attr-defined]
+    gone = weakref.ref(tok)
+    del tok
+    gc.collect()
+    assert gone() is None

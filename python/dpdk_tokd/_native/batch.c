@@ -12,6 +12,9 @@
 #define CHUNK_COST_MIN ((size_t)128 << 10) /* worth waking a thread: it takes 50 us to come */
 #define CHUNKS_A_THREAD 8		   /* so that all end at about the same time */
 
+#define HEAD_ID_BYTES 16	     /* a text usually has more ids than one in so many bytes */
+#define HEAD_BYTES ((size_t)4 << 10) /* fed at once */
+
 struct batch_chunk {
 	size_t first, end; /* texts */
 	const struct encoder *encoder;
@@ -43,6 +46,40 @@ batch_cut(void *items, size_t size, size_t n, const struct batch_cut *cut)
 		return n;
 	memmove(p + (cut->most - keep) * size, p + (n - keep) * size, keep * size);
 	return cut->most;
+}
+
+/*
+ * The ids that a stream has given are final, whatever follows; so the template's last ones may
+ * come at once. Strict calls read on, to refuse what is not UTF-8.
+ */
+bool
+batch_head(const struct tok_vocab *v, struct encoder *e, size_t used,
+	const struct encoder_text *text, uint32_t flags, const struct batch_cut *cut,
+	struct tok_result *r)
+{
+	const size_t want = cut->most - cut->n_after;
+	struct tok_stream s;
+	size_t n = 0;
+
+	if (cut->left || flags & TOK_STRICT_UTF8 || text->n < 2 * HEAD_BYTES ||
+		text->n / HEAD_ID_BYTES < want || !encoder_room(e, used + cut->most))
+		return false;
+	tok_stream_init(&s, v, e->cache, flags);
+	for (size_t at = 0; n < want; at += HEAD_BYTES) {
+		const size_t bound = tok_stream_bound(&s, HEAD_BYTES);
+
+		if (text->n - at < HEAD_BYTES || !encoder_room(e, used + n + bound + cut->n_after))
+			return false;
+		*r = tok_stream_feed(&s, (const uint8_t *)text->p + at, HEAD_BYTES, false,
+			e->ids + used + n, bound);
+		if (r->status != TOK_OK)
+			return false;
+		n += r->produced;
+	}
+	memcpy(e->ids + used + want, tok_vocab_shape(v)->around.after,
+		cut->n_after * sizeof(*e->ids));
+	*r = (struct tok_result){.status = TOK_OK, .produced = cut->most};
+	return true;
 }
 
 /* What a text costs, in bytes: a character of a str counts with its width. */
@@ -102,13 +139,16 @@ encode_chunk(const struct batch *b, struct batch_chunk *c, struct encoder *e, si
 		c->why = (struct tok_result){.status = encoder_utf8(e, &t)};
 		if (c->why.status != TOK_OK)
 			return false;
-		bound = tok_encode_bound(b->vocab, t.n, b->flags);
-		c->why.status = TOK_MORE;
-		if (!encoder_room(e, used + bound))
-			return false;
-		c->why = tok_encode(b->vocab, e->cache, t.p, t.n, b->flags, e->ids + used, bound);
-		if (c->why.status != TOK_OK)
-			return false;
+		if (!batch_head(b->vocab, e, used, &t, b->flags, &b->cut, &c->why)) {
+			bound = tok_encode_bound(b->vocab, t.n, b->flags);
+			c->why = (struct tok_result){.status = TOK_MORE};
+			if (!encoder_room(e, used + bound))
+				return false;
+			c->why = tok_encode(
+				b->vocab, e->cache, t.p, t.n, b->flags, e->ids + used, bound);
+			if (c->why.status != TOK_OK)
+				return false;
+		}
 		b->splits[i + 1] = (int64_t)batch_cut(
 			e->ids + used, sizeof(*e->ids), c->why.produced, &b->cut);
 		used += (size_t)b->splits[i + 1];

@@ -46,6 +46,14 @@ struct batch_cut batch_cut_of(const struct tok_vocab *v, uint32_t flags, size_t 
 size_t batch_cut(void *items, size_t size, size_t n, const struct batch_cut *cut);
 
 /*
+ * Encode only the beginning of a text that has far more ids than are kept, into the encoder's room
+ * from `used` on; those kept are then all there is. False: encode all of it.
+ */
+bool batch_head(const struct tok_vocab *v, struct encoder *e, size_t used,
+	const struct encoder_text *text, uint32_t flags, const struct batch_cut *cut,
+	struct tok_result *r);
+
+/*
  * Divide the texts among at most `threads` threads, of which there are no more than there is work
  * for. False if memory is short. batch_free() frees what it allocated.
  */

@@ -5,14 +5,18 @@
 #include <string.h>
 
 struct tok_result
-encode_all(const struct vocab *v, struct encoder_text *text, uint32_t flags, struct ids *ids,
-	struct encoder *const *e, uint32_t threads)
+encode_all(const struct vocab *v, struct encoder_text *text, uint32_t flags,
+	const struct batch_cut *cut, struct ids *ids, struct encoder *const *e, uint32_t threads)
 {
 	struct tok_result r = {.status = encoder_utf8(e[0], text)};
 	size_t bound;
 
 	if (r.status != TOK_OK)
 		return r;
+	if (batch_head(v->vocab, e[0], 0, text, flags, cut, &r)) {
+		ids->room = e[0]->ids;
+		return r;
+	}
 	bound = tok_encode_bound(v->vocab, text->n, flags);
 	/* Threads use the encoders' rooms: memory of its own, which the ids do not fill. */
 	if (!ids_prepare(ids, e[0], threads > 1 ? bound + ENCODER_ROOM_KEPT : bound))
@@ -28,10 +32,10 @@ encode_text(struct vocab *v, PyObject *o, struct encoder_text *text, const struc
 	struct ids *ids, struct encoder *const *e, uint32_t threads, struct tok_result *r)
 {
 	if (text->n < GIL_BYTES) {
-		*r = encode_all(v, text, h->flags, ids, e, threads);
+		*r = encode_all(v, text, h->flags, &h->cut, ids, e, threads);
 	} else {
 		Py_BEGIN_ALLOW_THREADS
-		*r = encode_all(v, text, h->flags, ids, e, threads);
+		*r = encode_all(v, text, h->flags, &h->cut, ids, e, threads);
 		Py_END_ALLOW_THREADS
 	}
 	if (r->status == TOK_OK)

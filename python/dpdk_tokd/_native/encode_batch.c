@@ -104,7 +104,7 @@ encode_long_text(struct vocab *v, struct batch *b, PyObject *texts)
 	PyObject *made = NULL;
 
 	Py_BEGIN_ALLOW_THREADS
-	b->why = encode_all(v, &text, b->flags, &ids, b->encoder, b->n_threads);
+	b->why = encode_all(v, &text, b->flags, &b->cut, &ids, b->encoder, b->n_threads);
 	Py_END_ALLOW_THREADS
 	if (b->why.status != TOK_OK) {
 		refuse(b, texts);

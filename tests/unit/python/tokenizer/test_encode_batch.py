@@ -95,6 +95,39 @@ def test_truncation_keeps_the_template(bert):
     assert len(bert.encode("a b c d", truncation=False)) == 6
 
 
+LONG = {
+    "words": b"a b c d " * 3000,
+    "blanks": b"a" + b" " * 30_000 + b"b",
+    "no blank": b"abcd" * 5000,
+    "a bad byte at a cut": b"a" * 4095 + b"\xe4\xb8 b" * 5000,
+    "marks": ("e" + "\u0301" * 20).encode() * 1000,
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+@pytest.mark.parametrize("special", [True, False])
+def test_a_long_text_is_truncated_as_if_all_of_it_were_encoded(bert, gpt2, name, special):
+    """Of one with far more ids than are kept, only the beginning is."""
+    how = {"add_special_tokens": special}
+    for tok in (bert, gpt2):
+        after = len(tok.template.after) if special else 0
+        ids = tok.encode(LONG[name], **how).tolist()
+        for most in (3, 4, 100, 1500, 2500):
+            want = ids if len(ids) <= most else [*ids[: most - after], *ids[len(ids) - after :]]
+            assert tok.encode(LONG[name], truncation=most, **how).tolist() == want
+            batch = tok.encode_batch(["a", LONG[name], "b"], truncation=most, **how)
+            assert batch[1].tolist() == want
+            assert batch[2].tolist() == tok.encode("b", **how).tolist()
+
+
+def test_what_is_wrong_behind_the_cut_is_refused(gpt2, gpt2_file):
+    strict = dpdk_tokd.Tokenizer.load(gpt2_file, strict_utf8=True)
+    with pytest.raises(ValueError, match="after 20000 bytes"):
+        strict.encode(b"a " * 10_000 + b"\xff", truncation=10)
+    with pytest.raises(UnicodeEncodeError, match="position 20000"):
+        gpt2.encode("a " * 10_000 + "\ud800", truncation=10)
+
+
 @pytest.mark.parametrize("most", [-1, 0, 1])
 def test_truncation_to_less_than_the_template_is_refused(bert, most):
     says = "a number from 0 to 2147483647" if most < 0 else "template alone has 2"

@@ -30,6 +30,9 @@ void tokd_net_icmp6(struct tokd_worker *w, struct rte_mbuf *m);
 /* `src`: source address of the IP header. */
 void tokd_net_udp(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_addr *src);
 
+/* With w->frags: drops datagrams that have expired, a death row of rte_ip_frag at most. */
+void tokd_frag_expire(struct tokd_worker *w, uint64_t now);
+
 /* m is the UDP payload; its first segment holds the request, which waits for the next call. */
 void tokd_stream_rx(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_peer *peer);
 /* After the last frame of a burst. */

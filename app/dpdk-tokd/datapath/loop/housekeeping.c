@@ -2,6 +2,7 @@
 #include "gpu_sink.h"
 #include "housekeeping.h"
 #include "wipe.h"
+#include "datapath/net.h"
 #include "datapath/stream/reply.h"
 #include "datapath/stream/stream.h"
 #include "datapath/token_ring_write.h"
@@ -68,6 +69,8 @@ tokd_housekeeping(struct tokd_worker *w, uint64_t now)
 	publish_aborts(w);
 	expire_finished(w, now);
 	expire_open(w, now);
+	if (w->frags != NULL)
+		tokd_frag_expire(w, now);
 	if (unlikely(w->wipe))
 		tokd_wipe(w, now);
 }

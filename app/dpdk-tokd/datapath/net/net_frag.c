@@ -17,7 +17,26 @@ free_expired(struct tokd_worker *w)
 	rte_ip_frag_free_death_row(&f->dead, 0);
 }
 
-/* If the table had no place for m: drops the oldest datagrams. False if that made no place. */
+static void
+delete_expired(struct tokd_frags *f, uint64_t now)
+{
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations" /* experimental in DPDK 22.11 */
+	rte_ip_frag_table_del_expired_entries(f->table, &f->dead, now);
+#pragma GCC diagnostic pop
+}
+
+void
+tokd_frag_expire(struct tokd_worker *w, uint64_t now)
+{
+	delete_expired(w->frags, now);
+	free_expired(w);
+}
+
+/*
+ * If the table had no place for m, which has payload: drops the oldest datagrams. False if that
+ * made no place.
+ */
 static bool
 made_place(struct tokd_worker *w, const struct rte_mbuf *m)
 {
@@ -25,10 +44,7 @@ made_place(struct tokd_worker *w, const struct rte_mbuf *m)
 
 	if (f->dead.cnt != 1 || f->dead.row[0] != m)
 		return false;
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations" /* experimental in DPDK 22.11 */
-	rte_ip_frag_table_del_expired_entries(f->table, &f->dead, w->t_burst + f->hurry);
-#pragma GCC diagnostic pop
+	delete_expired(f, w->t_burst + f->hurry);
 	if (f->dead.cnt == 1)
 		return false;
 	f->dead.row[0] = f->dead.row[--f->dead.cnt]; /* m gets its place */
@@ -54,7 +70,7 @@ tokd_frag_ipv4(struct tokd_worker *w, struct rte_mbuf *m)
 	struct rte_ipv4_hdr *ip = rte_pktmbuf_mtod_offset(m, struct rte_ipv4_hdr *, m->l2_len);
 	struct rte_mbuf *all;
 
-	if (w->frags == NULL) {
+	if (w->frags == NULL || rte_be_to_cpu_16(ip->total_length) == m->l3_len) {
 		tokd_drop(w, m, C_DROP_IP_FRAGMENT);
 		return NULL;
 	}

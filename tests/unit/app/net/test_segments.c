@@ -3,6 +3,7 @@
 #include <netinet/in.h>
 
 #include "fixture.h"
+#include "control/net_frag_open.h"
 #include "datapath/net/net_frag.h"
 #include "frames6.h"
 
@@ -221,6 +222,60 @@ FIXTURE_TEST(fragments_never_whole_make_way_for_others)
 	rte_pktmbuf_free(f.m);
 	drain();
 	expect_text(1, text, TEXT);
+}
+
+/* A table that drops nothing by itself, however slow the test; but if full, all that is older. */
+static void
+keep_fragments(void)
+{
+	tokd_frags_free(fx->w.frags);
+	fx->w.frags = tokd_frags_create(FRAGMENTS, 0, SOCKET_ID_ANY, 1000 * fx->w.tsc_hz);
+	assert_non_null(fx->w.frags);
+	fx->w.frags->hurry = fx->w.tsc_hz * TOKD_FRAG_MS;
+}
+
+FIXTURE_TEST(fragments_stay_when_one_without_a_byte_comes)
+{
+	struct request r = whole_text(1);
+	struct frame f = make_frame(&r);
+	struct rte_mbuf *m = frame6(&r);
+
+	keep_fragments();
+	for (uint16_t id = 0; id < FRAGMENTS / 2; id++)
+		put(fragment(&f, 0, PART, id, true));
+	run();
+	put(fragment(&f, 800, 800, 1000, true));
+	put(fragment6(m, 800, 800, 1000, true));
+	run();
+	expect_count(C_DROP_IP_FRAGMENT, 2);
+	for (uint32_t p = 1; p < PARTS; p++)
+		put(fragment(&f, p * PART, (p + 1) * PART, 0, p + 1 < PARTS));
+	run();
+	expect_count(C_RX_REASSEMBLED, 1);
+	drain();
+	expect_text(1, text, TEXT);
+	rte_pktmbuf_free(f.m);
+	rte_pktmbuf_free(m);
+}
+
+FIXTURE_TEST(fragments_expire_when_no_others_come)
+{
+	struct request r = whole_text(1);
+	struct frame f = make_frame(&r);
+	uint32_t avail;
+
+	rte_mempool_cache_flush(NULL, fx_pool);
+	avail = rte_mempool_avail_count(fx_pool);
+	for (uint16_t id = 0; id < FRAGMENTS / 2; id++)
+		put(fragment(&f, 0, PART, id, true));
+	run();
+	tokd_housekeeping(&fx->w, fx->w.t_burst + fx->w.tsc_hz / 1000 * TOKD_FRAG_MS);
+	expect_count(C_DROP_IP_FRAGMENT, 0);
+	assert_int_equal(rte_mempool_avail_count(fx_pool), avail - FRAGMENTS / 2);
+	tokd_housekeeping(&fx->w, fx->w.t_burst + fx->w.tsc_hz / 1000 * (TOKD_FRAG_MS + 1));
+	expect_count(C_DROP_IP_FRAGMENT, FRAGMENTS / 2);
+	assert_int_equal(rte_mempool_avail_count(fx_pool), avail);
+	rte_pktmbuf_free(f.m);
 }
 
 FIXTURE_TEST(fragments_that_lie_are_dropped)

@@ -79,22 +79,25 @@ move(struct tokd_rank *r, struct tokd_source *s, enum tokd_kind kind, uint32_t t
 		r->most--;
 }
 
+void
+tokd_source_settle_one(struct tokd_sources *t)
+{
+	struct tokd_source *s = STAILQ_FIRST(&t->touched);
+	struct tokd_rank *r = t->rank[s->validated];
+
+	STAILQ_REMOVE_HEAD(&t->touched, link);
+	t->n_touched--;
+	s->touched = false;
+	move(&r[TOKD_KIND_OPEN], s, TOKD_KIND_OPEN, s->n[TOKD_KIND_OPEN]);
+	if (s->ranked[TOKD_KIND_FINISHED] != s->n[TOKD_KIND_FINISHED])
+		move(&r[TOKD_KIND_FINISHED], s, TOKD_KIND_FINISHED, s->n[TOKD_KIND_FINISHED]);
+}
+
 static void
 settle(struct tokd_sources *t)
 {
-	struct tokd_source *s;
-
-	STAILQ_FOREACH(s, &t->touched, link)
-	{
-		struct tokd_rank *r = t->rank[s->validated];
-
-		s->touched = false;
-		move(&r[TOKD_KIND_OPEN], s, TOKD_KIND_OPEN, s->n[TOKD_KIND_OPEN]);
-		if (s->ranked[TOKD_KIND_FINISHED] != s->n[TOKD_KIND_FINISHED])
-			move(&r[TOKD_KIND_FINISHED], s, TOKD_KIND_FINISHED,
-				s->n[TOKD_KIND_FINISHED]);
-	}
-	STAILQ_INIT(&t->touched);
+	while (t->n_touched > 0)
+		tokd_source_settle_one(t);
 }
 
 struct tokd_source *

@@ -60,15 +60,21 @@ struct tokd_sources {
 	struct tokd_source_list idle[2];
 	struct tokd_rank rank[2][TOKD_KINDS];
 	struct tokd_source_queue touched;
+	uint32_t n_touched; /* at most TOKD_TOUCHED_MAX */
 	uint32_t n;
 	struct tokd_source *source;
 };
+
+/* Their ranks are corrected in one go. */
+#define TOKD_TOUCHED_MAX 64
 
 /* The source of an address; NULL: unknown. */
 struct tokd_source *tokd_source_find(const struct tokd_worker *w, const struct tokd_addr *addr);
 /* The same, made if it is unknown: never NULL. It may be idle, and is kept by the next call only if
  * it gets a stream first. */
 struct tokd_source *tokd_source_of(struct tokd_worker *w, const struct tokd_addr *addr);
+/* Corrects the ranks of the source that was touched first; there is one. */
+void tokd_source_settle_one(struct tokd_sources *t);
 /* Marks it validated. */
 void tokd_source_validate(struct tokd_worker *w, struct tokd_source *s);
 /* The source with the most streams of a kind, one that is not validated before all others. NULL:

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Inline: each text counts its source's streams four times. Ranks follow when the greediest is
- * asked for: most texts have come and gone by then.
+ * asked for, as most texts of a few sources have come and gone by then; of many sources at work
+ * one is ranked for each that is touched, so that the greediest is found in bounded time.
  */
 #pragma once
 
@@ -18,6 +19,8 @@ tokd_source_touch(struct tokd_worker *w, struct tokd_source *s)
 		return;
 	s->touched = true;
 	STAILQ_INSERT_TAIL(&w->sources->touched, s, link);
+	if (++w->sources->n_touched > TOKD_TOUCHED_MAX)
+		tokd_source_settle_one(w->sources);
 }
 
 /* One of its streams became of a kind. */

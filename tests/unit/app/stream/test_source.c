@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The table of sources: who is the same, who is greediest, who is forgotten. */
 #include "fixture.h"
+#include "control/tables/source_table.h"
 #include "datapath/source/source_count.h"
 
 static struct tokd_addr
@@ -119,6 +120,32 @@ FIXTURE_TEST(source_greediest_has_the_most_streams_and_the_least_recent_progress
 	end_one(a);
 	end_one(b);
 	assert_null(greediest());
+}
+
+#define MANY 1000
+
+/* However many sources come before the greediest is asked for, it is found soon. */
+FIXTURE_TEST(source_ranks_of_many_do_not_wait_to_be_asked_for)
+{
+	struct tokd_sources *own = fx->w.sources;
+	const struct tokd_source *t;
+
+	fx->w.sources = tokd_sources_create(MANY, 0, SOCKET_ID_ANY);
+	assert_non_null(fx->w.sources);
+	for (uint32_t i = 0; i < MANY; i++) {
+		uint32_t n = 0;
+
+		open_one(of(v4(i)));
+		STAILQ_FOREACH(t, &fx->w.sources->touched, link)
+		n++;
+		assert_in_range(n, 1, TOKD_TOUCHED_MAX);
+	}
+	open_one(of(v4(MANY / 2)));
+	assert_ptr_equal(greediest(), known(v4(MANY / 2)));
+	end_one(of(v4(MANY / 2)));
+	assert_ptr_equal(greediest(), known(v4(0)));
+	tokd_sources_free(fx->w.sources);
+	fx->w.sources = own;
 }
 
 #define SOURCES 5

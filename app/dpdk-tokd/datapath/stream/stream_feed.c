@@ -176,14 +176,14 @@ reason_of(enum tok_error_code error)
 	}
 }
 
-/* --wipe: what the tokenizer wrote behind the record, or all if that is not published. */
+/* --wipe: what the tokenizer wrote behind the record, or all if that is not `good`. */
 static __rte_noinline void
-wipe_rest(struct tokd_worker *w, enum tokd_rec_kind kind, uint64_t pos, size_t room,
+wipe_rest(struct tokd_worker *w, enum tokd_rec_kind kind, uint64_t pos, size_t room, bool good,
 	const struct tok_result *res, uint32_t n_keys)
 {
 	uint64_t used = 0;
 
-	if (res->status == TOK_OK)
+	if (good)
 		used = tokd_rec_bytes(tokd_rec_words(kind, res->produced)) +
 		       tokd_rec_keys_bytes(&w->ring, n_keys);
 	memset(RTE_PTR_ADD(tokd_ring_at(&w->ring, pos), used), 0,
@@ -199,8 +199,11 @@ feed_as(struct tokd_worker *w, struct tokd_stream *s, enum tokd_rec_kind kind, c
 	uint32_t n, bool last, uint32_t want, uint64_t t_rx)
 {
 	const bool decodes = kind == TOKD_REC_TEXT;
+	/* Positions of ids have 32 bits, and a text may have 12 ids a byte. */
+	const uint32_t most = decodes ? s->max_text : UINT32_MAX;
 	size_t room = most_of(s, kind, n);
 	struct tok_result res;
+	bool too_long;
 	struct tokd_rec *rec;
 	uint32_t crc, n_keys = 0;
 	uint64_t pos, t;
@@ -225,8 +228,9 @@ feed_as(struct tokd_worker *w, struct tokd_stream *s, enum tokd_rec_kind kind, c
 		      : tok_stream_feed(&s->tok, text, n, last, tokd_rec_ids(rec), room);
 	if (!decodes && unlikely(s->keys != NULL))
 		n_keys = put_keys(w, s, rec, (uint32_t)res.produced);
+	too_long = res.produced > most - s->total;
 	if (unlikely(w->wipe))
-		wipe_rest(w, kind, pos, room, &res, n_keys);
+		wipe_rest(w, kind, pos, room, res.status == TOK_OK && !too_long, &res, n_keys);
 	t = rte_rdtsc() - t;
 	s->tok_ticks += t;
 	w->fed_ticks += t;
@@ -235,7 +239,7 @@ feed_as(struct tokd_worker *w, struct tokd_stream *s, enum tokd_rec_kind kind, c
 		s->error = (uint8_t)res.error;
 		return feed_failed(w, s, reason_of(res.error));
 	}
-	if (decodes && unlikely(s->total + res.produced > s->max_text)) {
+	if (unlikely(too_long)) {
 		w->counter[C_DROP_TOO_LONG]++;
 		return feed_failed(w, s, TOKD_R_TEXT_TOO_LONG);
 	}

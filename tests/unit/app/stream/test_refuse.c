@@ -512,3 +512,18 @@ FIXTURE_TEST(done_id_used_for_another_text_is_refused)
 	assert_int_equal(expect_reply().rep.flags, TOKD_F_DONE);
 	expect_count(C_STREAMS_OPENED, 1);
 }
+
+FIXTURE_TEST(refuse_a_text_of_more_ids_than_have_positions)
+{
+	static const char text[] = "of several ids";
+	struct request r = data_request(1, 0, 0, "hello ", 6, 0);
+
+	ask(&r);
+	expect_nothing();
+	fx->w.streams->stream[0].total = UINT32_MAX - 1;
+	r = data_request(1, 1, 6, text, sizeof(text) - 1, 0);
+	ask(&r);
+	expect_fail(TOKD_R_TEXT_TOO_LONG);
+	expect_count(C_DROP_TOO_LONG, 1);
+	expect_count(C_STREAMS_FAILED, 1);
+}

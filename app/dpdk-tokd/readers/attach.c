@@ -174,7 +174,7 @@ read_end(struct tokd_attach *a, struct tokd_conn *c)
 	}
 	if (tap)
 		a->counts.taps_detached++;
-	else
+	else if (c->state == TOKD_CONN_READING) /* a JOINING one was not attached yet */
 		a->counts.detached++;
 	disconnect(a, c);
 }
@@ -370,7 +370,8 @@ tokd_attach_poll(struct tokd_attach *a)
 		c = &a->conn[ev[i].data.u32];
 		if (c->state == TOKD_CONN_CONNECTED)
 			read_request(a, c);
-		else if (c->state == TOKD_CONN_READING || c->state == TOKD_CONN_TAPPING)
+		else if (c->state == TOKD_CONN_JOINING || c->state == TOKD_CONN_READING ||
+			 c->state == TOKD_CONN_TAPPING)
 			read_end(a, c);
 		else if (c->state == TOKD_CONN_REFUSED)
 			wait_for_end(c);

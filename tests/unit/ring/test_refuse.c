@@ -148,6 +148,32 @@ FIXTURE_TEST(a_worker_that_is_silent_is_named)
 	close(r.fd);
 }
 
+FIXTURE_TEST(one_that_leaves_while_it_joins_is_let_go_at_once)
+{
+	struct fixture *f = *state;
+	const struct tokd_attach_req req = good_request();
+	const struct tokd_conn *c = &f->a.conn[0];
+
+	for (int told = 0; told < 2; told++) {
+		const int fd = connect_to(f);
+
+		assert_int_equal(send(fd, &req, sizeof(req), 0), sizeof(req));
+		for (int i = 0; i < 3; i++)
+			turn(f, false);
+		assert_int_equal(c->state, TOKD_CONN_JOINING);
+		if (told == 0)
+			close(fd);
+		else
+			assert_int_equal(send(fd, &req, sizeof(req), 0), sizeof(req));
+		turn(f, false);
+		assert_int_equal(c->state, TOKD_CONN_LEAVING);
+		assert_true(turn_until(f, true, nobody_attached));
+		if (told == 1)
+			close(fd);
+	}
+	assert_int_equal(f->a.counts.detached, 0); /* it never was attached */
+}
+
 FIXTURE_TEST(a_crowd_of_silent_ones_keeps_no_reader_out)
 {
 	struct fixture *f = *state;

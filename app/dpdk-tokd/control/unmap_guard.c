@@ -44,8 +44,8 @@ tokd_unmap_guard(const struct tokd_app *app)
 }
 
 /*
- * The driver cleared its flag before it called munmap(): only a turn that is running now can still
- * be in the rings. Workers count turns after each burst.
+ * Workers count turns after each burst. Takes POLL_US at least: longer than a store of the worker
+ * is on its way.
  */
 static void
 wait_a_turn(const struct tokd_worker *w)
@@ -53,7 +53,9 @@ wait_a_turn(const struct tokd_worker *w)
 	const uint64_t turn = atomic_load(&w->turn), start = rte_rdtsc();
 	bool warned = false;
 
-	while (turn != TOKD_NO_TURN && atomic_load(&w->turn) == turn) {
+	if (turn == TOKD_NO_TURN)
+		return;
+	do {
 		if (!warned && rte_rdtsc() - start > WARN_S * w->tsc_hz) {
 			TOKD_LOG(main, WARNING,
 				"worker %u: one turn takes more than %d s; DPDK's interrupt thread "
@@ -62,7 +64,7 @@ wait_a_turn(const struct tokd_worker *w)
 			warned = true;
 		}
 		rte_delay_us_sleep(POLL_US);
-	}
+	} while (atomic_load(&w->turn) == turn);
 }
 
 /* Overrides the C library's, for drivers too. */
@@ -71,9 +73,18 @@ munmap(void *addr, size_t len)
 {
 	const struct tokd_app *app = atomic_load(&guarded);
 
+	/*
+	 * The driver has cleared its flag: only a burst that read it before can still be in the
+	 * rings. One turn is not enough. A CPU may read the flag for a burst while its store of the
+	 * turn before is still on its way to us, and that store would end the wait. By the end of
+	 * the first wait all such stores have arrived: the second one ends after that burst.
+	 */
 	if (app != NULL && rte_thread_is_intr()) {
-		for (uint32_t i = 0; i < app->n_workers; i++)
+		atomic_thread_fence(memory_order_seq_cst); /* the flag, before we look at a turn */
+		for (uint32_t i = 0; i < app->n_workers; i++) {
 			wait_a_turn(app->worker[i]);
+			wait_a_turn(app->worker[i]);
+		}
 	}
 	return (int)syscall(SYS_munmap, addr, len);
 }

@@ -55,6 +55,18 @@ put_decimal(char *to, uint32_t v)
 	return n;
 }
 
+static uint32_t
+digits_of(uint32_t v)
+{
+	static const uint32_t power[] = {
+		10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000};
+	uint32_t n = 1;
+
+	while (n < DECIMAL_MAX && v >= power[n - 1])
+		n++;
+	return n;
+}
+
 static uint16_t
 put_text(char *to, const char *text)
 {
@@ -115,14 +127,13 @@ static uint64_t
 bytes_of_ids(const struct tokd_worker *w, const struct tokd_stream *s)
 {
 	uint32_t ids[TOKD_REPLY_IDS], n;
-	char digits[DECIMAL_MAX];
 	uint64_t bytes = s->total;
 
 	for (uint32_t first = 0; first < s->total; first += n) {
 		n = RTE_MIN(s->total - first, (uint32_t)TOKD_REPLY_IDS);
 		tokd_reply_ids_copy(w, s, first, n, ids);
 		for (uint32_t i = 0; i < n; i++)
-			bytes += put_decimal(digits, ids[i]);
+			bytes += digits_of(ids[i]);
 	}
 	return bytes;
 }

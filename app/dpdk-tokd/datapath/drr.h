@@ -7,11 +7,10 @@
  * source's streams wait in a queue of their own, a flow. Flows are served by deficit round robin
  * (Shreedhar and Varghese, SIGCOMM 1995), those of light sources before those of heavy ones.
  *
- * A source is light that takes less than half of a fair share of what the tokenizer gives or could
- * give: of the ticks that it works and of those in which the worker is idle, not of those that
- * frames take. It has an allowance of ticks, which fills with half of what each would get if all
- * sources at work shared alike (a token bucket). It is heavy once that is used up, until it is full
- * again. A new source has a quantum.
+ * A source is light if it takes less than half of its fair share of `given`: the ticks of the
+ * tokenizer and those in which the worker is idle; ticks of frames do not count. A token bucket
+ * measures it: each source has an allowance of ticks, which fills at that rate. A source is heavy
+ * once its allowance is used up, until it is full again. A new source has a quantum.
  */
 #pragma once
 

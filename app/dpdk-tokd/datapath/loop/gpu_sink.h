@@ -50,7 +50,7 @@ struct tokd_sink {
 	uint64_t out_bytes;
 };
 
-/* Once per turn. `idle`: no packet was received. */
+/* Once per turn. `idle`: no packet was received, and no text waits. */
 void tokd_sink_poll(struct tokd_worker *w, bool idle);
 /* In housekeeping: copies the sink's counters to the worker's. */
 void tokd_sink_count(struct tokd_worker *w);

@@ -20,7 +20,7 @@
 /* Frames to prefetch ahead, two cache lines each: all headers with the request are 106 bytes. */
 #define PREFETCH_AHEAD 3
 
-/* In a second: who was at work in one or the one before shares the next turn. */
+/* In a second. A source that was at work in this period or the last one shares the next turn. */
 #define PERIODS 8
 
 /* Bursts received between two slices, at most. */

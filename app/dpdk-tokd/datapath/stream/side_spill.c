@@ -2,7 +2,8 @@
 /*
  * Saves unacknowledged ids before the tail of the ring passes them. A stream is in the bucket of
  * the first such record that it had when it was last checked. Acknowledgements do not move it: they
- * come with every packet, the tail comes to a bucket once per lap of the ring.
+ * come with every packet. The tail passes a bucket once per lap of the ring, in as many steps as
+ * TAIL_STEP_MAX makes; each step walks the bucket's list.
  */
 #include "datapath/side_store.h"
 #include "stream.h"

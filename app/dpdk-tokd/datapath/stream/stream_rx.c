@@ -495,7 +495,10 @@ work_on(struct tokd_worker *w, const struct tokd_arrival *a)
 	const struct tokd_vocab *vocab = NULL;
 	struct tokd_stream *s = tokd_stream_find(w, a);
 
-	/* Rule 12: who reads the wire neither gets the ids, nor acknowledges them, nor ends it. */
+	/*
+	 * Rule 12: an observer with another MAC cannot read the ids, acknowledge them, or end the
+	 * stream.
+	 */
 	if (s != NULL && unlikely(!rte_is_same_ether_addr(&s->peer.mac, &peer->mac))) {
 		const bool begun = s->next > 0 || s->state != TOKD_STREAM_OPEN;
 
@@ -503,7 +506,7 @@ work_on(struct tokd_worker *w, const struct tokd_arrival *a)
 			refuse(w, a->m, req, peer, C_DROP_MAC, TOKD_R_EXPIRED);
 			return;
 		}
-		s = NULL; /* nor does he keep the client from beginning its own */
+		s = NULL; /* each may begin its own: the first does not keep the client out */
 	}
 	if (s == NULL) {
 		vocab = find_vocab(w->terms, req->vocab);

@@ -21,6 +21,7 @@
 #include "control/cpu_check.h"
 #include "control/eal_start.h"
 #include "control/gpu_sink_control.h"
+#include "control/net_frag_open.h"
 #include "control/token_ring_open.h"
 #include "control/worker_open.h"
 #include "control/zero_copy_open.h"
@@ -204,20 +205,18 @@ workers_open(struct tokd_app *app)
 	return rc;
 }
 
-/*
- * RSS hashes fragments by address only, whole datagrams also by port: packets of one text would
- * reach different workers.
- */
 static void
 limit_fragments(struct tokd_app *app)
 {
-	if (app->n_workers == 1 || app->opt.fragments == 0)
+	const uint32_t each = tokd_frags_each(app->opt.fragments, app->n_workers);
+
+	if (each == app->opt.fragments)
 		return;
 	TOKD_LOG(main, NOTICE,
 		"--fragments %u: IP fragments are dropped with %u workers, because RSS would "
 		"spread one text over several; clients must send datagrams that fit the MTU\n",
 		app->opt.fragments, app->n_workers);
-	app->opt.fragments = 0;
+	app->opt.fragments = each;
 }
 
 /* Returns when all workers have. */

@@ -109,8 +109,10 @@ notify_watchdog(struct tokd_control *c)
 	bool alive = true;
 
 	for (uint32_t i = 0; i < app->n_workers; i++) {
-		const uint64_t *n = app->worker[i]->counter;
-		uint64_t cycles = n[C_CYCLES_BUSY] + n[C_CYCLES_BACKPRESSURED] + n[C_CYCLES_IDLE];
+		const struct tokd_worker *w = app->worker[i];
+		const uint64_t cycles = tokd_worker_counter(w, C_CYCLES_BUSY) +
+					tokd_worker_counter(w, C_CYCLES_BACKPRESSURED) +
+					tokd_worker_counter(w, C_CYCLES_IDLE);
 
 		alive = alive && cycles != c->turned[i];
 		c->turned[i] = cycles;
@@ -127,8 +129,7 @@ watch_port(struct tokd_control *c)
 	uint64_t wrong = 0;
 
 	for (uint32_t i = 0; i < app->n_workers; i++)
-		wrong += __atomic_load_n(
-			&app->worker[i]->counter[C_DROP_UDP_CKSUM], __ATOMIC_RELAXED);
+		wrong += tokd_worker_counter(app->worker[i], C_DROP_UDP_CKSUM);
 	tokd_port_watch(&c->watch, &app->port, wrong);
 	c->watch_due_ms = tokd_clock_ms() + WATCH_MS;
 }
@@ -241,12 +242,12 @@ tokd_control_start(struct tokd_control *c, struct tokd_app *app)
 	c->epoll = epoll_create1(EPOLL_CLOEXEC);
 	c->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	c->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	rc = -errno;
 	if (watch(c, c->signals) != 0 || watch(c, c->wake) != 0 || watch(c, c->attach.epoll) != 0) {
+		rc = -errno;
 		TOKD_LOG(control, ERR,
 			"control thread: cannot open its descriptors: %s: raise LimitNOFILE or "
 			"ulimit -n\n",
-			strerror(errno));
+			strerror(-rc));
 		goto fail;
 	}
 	rc = rte_ctrl_thread_create(&c->thread, "tokd-control", NULL, control_thread, c);

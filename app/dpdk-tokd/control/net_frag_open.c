@@ -9,6 +9,16 @@
 
 #define BUCKET_ENTRIES 4 /* datagrams whose addresses and identification share a hash */
 
+/*
+ * RSS hashes fragments by address only, whole datagrams also by port: packets of one text would
+ * reach different workers.
+ */
+uint32_t
+tokd_frags_each(uint32_t fragments, uint32_t n_workers)
+{
+	return n_workers == 1 ? fragments : 0;
+}
+
 uint32_t
 tokd_frags_mbufs(uint32_t n)
 {

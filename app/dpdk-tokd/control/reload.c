@@ -10,6 +10,7 @@
 #include "app.h"
 #include "datapath/stream/stream.h"
 #include "log.h"
+#include "net_frag_open.h"
 #include "notify.h"
 
 #define LEAVING_CHECK_MS 5 /* between looks at the texts of old terms */
@@ -50,8 +51,7 @@ read_options(const struct tokd_app *app, struct tokd_reload *r)
 
 	if (tokd_options_parse(r->argc, r->argv, environ, &eal_argc, &r->opt, &e) ==
 		TOKD_OPTIONS_RUN) {
-		if (app->n_workers > 1)
-			r->opt.fragments = 0; /* as at start */
+		r->opt.fragments = tokd_frags_each(r->opt.fragments, app->n_workers);
 		keep_what_stays(app, &r->opt);
 		if (tokd_options_check(&r->opt, &e))
 			return true;

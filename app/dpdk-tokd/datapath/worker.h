@@ -128,3 +128,10 @@ void tokd_worker_turn(struct tokd_worker *w);
 
 /* Open streams, for draining. Any thread. */
 uint32_t tokd_worker_open_streams(const struct tokd_worker *w);
+
+/* The same. */
+static inline uint64_t
+tokd_worker_counter(const struct tokd_worker *w, int c)
+{
+	return __atomic_load_n(&w->counter[c], __ATOMIC_RELAXED);
+}

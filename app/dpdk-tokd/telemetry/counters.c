@@ -49,7 +49,7 @@ tokd_tel_counters(struct tokd_app *app, const char *params, struct rte_tel_data 
 		uint64_t sum = 0;
 
 		for (uint32_t w = range.from; w < range.to; w++)
-			sum += tokd_tel_counter(app->worker[w], c);
+			sum += tokd_worker_counter(app->worker[w], c);
 		rte_tel_data_add_dict_u64(d, tokd_counter_info[c].name, sum);
 	}
 	if (params != NULL && params[0] != '\0')

@@ -59,9 +59,3 @@ struct rte_tel_data *tokd_tel_add_array(struct rte_tel_data *d, const char *name
 
 /* Add a text; one longer than telemetry's strings ends in "...". */
 void tokd_tel_add_text(struct rte_tel_data *d, const char *name, const char *text);
-
-static inline uint64_t
-tokd_tel_counter(const struct tokd_worker *w, int c)
-{
-	return __atomic_load_n(&w->counter[c], __ATOMIC_RELAXED);
-}

@@ -24,8 +24,8 @@ add_sink(struct rte_tel_data *d, const struct tokd_worker *w)
 
 	rte_tel_data_add_dict_string(d, "state", tokd_sink_state_name(atomic_load(&s->state)));
 	rte_tel_data_add_dict_u64(d, "lag_bytes", tokd_tel_sink_lag(w));
-	rte_tel_data_add_dict_u64(d, "slots_posted", tokd_tel_counter(w, C_SINK_SLOTS));
-	rte_tel_data_add_dict_u64(d, "slots_done", tokd_tel_counter(w, C_SINK_DONE));
+	rte_tel_data_add_dict_u64(d, "slots_posted", tokd_worker_counter(w, C_SINK_SLOTS));
+	rte_tel_data_add_dict_u64(d, "slots_done", tokd_worker_counter(w, C_SINK_DONE));
 	rte_tel_data_add_dict_u64(d, "lanes", tokg_sink_lanes(s->sink));
 	rte_tel_data_add_dict_u64(d, "lanes_used", tokg_sink_lanes_used(s->sink));
 	pthread_mutex_lock(&s->lock);

@@ -29,7 +29,7 @@ add_time(struct rte_tel_data *d, const struct tokd_worker *w)
 	uint64_t cycles[RTE_DIM(account)], all = 0;
 
 	for (size_t i = 0; i < RTE_DIM(account); i++) {
-		cycles[i] = tokd_tel_counter(w, account[i].c);
+		cycles[i] = tokd_worker_counter(w, account[i].c);
 		all += cycles[i];
 	}
 	for (size_t i = 0; i < RTE_DIM(account); i++) {

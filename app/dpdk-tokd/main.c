@@ -289,6 +289,8 @@ serve(struct tokd_app *app)
 
 	tokd_unmap_guard(app);
 	rc = workers_run(app);
+	if (rc == 0 && atomic_load(&app->port.lost))
+		rc = -ENODEV;
 	tokd_unmap_guard(NULL);
 
 stop_telemetry:

@@ -131,6 +131,8 @@ watch_port(struct tokd_control *c)
 	for (uint32_t i = 0; i < app->n_workers; i++)
 		wrong += tokd_worker_counter(app->worker[i], C_DROP_UDP_CKSUM);
 	tokd_port_watch(&c->watch, &app->port, wrong);
+	if (atomic_load(&app->port.lost))
+		atomic_store(&c->app->stop, TOKD_STOP);
 	c->watch_due_ms = tokd_clock_ms() + WATCH_MS;
 }
 

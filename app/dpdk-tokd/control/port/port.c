@@ -118,6 +118,7 @@ tokd_port_configure(struct tokd_port *p, const struct tokd_options *opt, uint16_
 	if (rc != 0)
 		return rc;
 	choose_offloads(p, opt, &info, &conf);
+	conf.intr_conf.rmv = (*info.dev_flags & RTE_ETH_DEV_INTR_RMV) != 0;
 
 	rc = rte_eth_dev_configure(p->id, n_queues, n_queues, &conf);
 	if (rc == 0)
@@ -221,11 +222,47 @@ take_mac(const struct tokd_port *p, const struct rte_ether_addr *mac)
 		p->id, p->driver);
 }
 
+/* In DPDK's interrupt thread. Only a new start sets the device up again. */
+static int
+on_lost(uint16_t id, enum rte_eth_event_type event, void *port, void *ret)
+{
+	struct tokd_port *p = port;
+
+	RTE_SET_USED(ret);
+	if (!atomic_exchange(&p->lost, true))
+		TOKD_LOG(port, ERR,
+			"port %u (%s, %s): the device %s: stopping; systemd starts dpdk-tokd "
+			"again\n",
+			id, p->name, p->driver,
+			event == RTE_ETH_EVENT_INTR_RMV ? "was removed" : "must be reset");
+	return 0;
+}
+
+static const enum rte_eth_event_type losses[] = {RTE_ETH_EVENT_INTR_RESET, RTE_ETH_EVENT_INTR_RMV};
+
+static void
+watch_events(struct tokd_port *p)
+{
+	for (size_t i = 0; i < RTE_DIM(losses); i++) {
+		const int rc = rte_eth_dev_callback_register(p->id, losses[i], on_lost, p);
+
+		if (rc != 0)
+			TOKD_LOG(port, WARNING,
+				"port %u (%s): its loss will not be noticed "
+				"(rte_eth_dev_callback_register): %s\n",
+				p->id, p->driver, strerror(-rc));
+	}
+}
+
 int
 tokd_port_start(struct tokd_port *p, const struct tokd_options *opt, const struct tokd_addr *ip6)
 {
-	int rc = rte_eth_dev_start(p->id);
+	int rc;
 
+	/* Nobody reads packet types: a driver that can omits them. */
+	(void)rte_eth_dev_set_ptypes(p->id, RTE_PTYPE_UNKNOWN, NULL, 0);
+	watch_events(p);
+	rc = rte_eth_dev_start(p->id);
 	if (rc != 0) {
 		TOKD_LOG(port, ERR,
 			"port %u (%s, %s): cannot start: %s; see the driver's message above\n",
@@ -247,6 +284,8 @@ tokd_port_start(struct tokd_port *p, const struct tokd_options *opt, const struc
 void
 tokd_port_close(struct tokd_port *p)
 {
+	for (size_t i = 0; i < RTE_DIM(losses); i++)
+		rte_eth_dev_callback_unregister(p->id, losses[i], on_lost, p);
 	if (p->started)
 		rte_eth_dev_stop(p->id);
 	rte_eth_dev_close(p->id);

@@ -2,6 +2,7 @@
 /* Set-up of the DPDK port: one RX and one TX queue, and one mbuf pool, per worker. */
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -27,6 +28,7 @@ struct tokd_port {
 	bool rx_cksum, tx_cksum;   /* the device does IPv4 and UDP checksums */
 	bool rss;
 	bool started;
+	_Atomic bool lost; /* any thread: the device works no longer; logged */
 	enum tokd_zc_kind zero_copy;
 	struct rte_device *device;
 	uint16_t mtu;	   /* bytes of an IP packet that it sends */

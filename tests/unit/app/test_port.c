@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A port of its own: what its driver says of it. */
+#include <rte_eth_ring.h>
+
+#include "fixture.h"
+#include "control/port/port.h"
+
+/* What drivers call: in DPDK's library, and in no header that is installed. */
+struct rte_eth_dev;
+struct rte_eth_dev *rte_eth_dev_allocated(const char *name);
+int rte_eth_dev_callback_process(struct rte_eth_dev *dev, enum rte_eth_event_type event, void *ret);
+
+FIXTURE_TEST(port_whose_device_is_reset_or_removed_is_lost)
+{
+	static const enum rte_eth_event_type lost[] = {
+		RTE_ETH_EVENT_INTR_RESET, RTE_ETH_EVENT_INTR_RMV};
+	struct rte_ring *ring = rte_ring_create("lost", 64, SOCKET_ID_ANY, 0);
+	struct tokd_options opt = fx->opt;
+	struct rte_eth_dev *dev;
+	struct tokd_port p;
+	int id;
+
+	assert_non_null(ring);
+	id = rte_eth_from_rings("lost", &ring, 1, &ring, 1, SOCKET_ID_ANY);
+	assert_true(id >= 0);
+	opt.port = (uint16_t)id;
+	assert_int_equal(tokd_port_configure(&p, &opt, 1), 0);
+	assert_int_equal(tokd_port_queue(&p, 0, SOCKET_ID_ANY, fx_pool), 0);
+	assert_int_equal(tokd_port_start(&p, &opt, &fx->w.ip6), 0);
+	dev = rte_eth_dev_allocated(p.name);
+	assert_non_null(dev);
+	for (uint32_t i = 0; i < RTE_DIM(lost); i++) {
+		p.lost = false;
+		rte_eth_dev_callback_process(dev, RTE_ETH_EVENT_INTR_LSC, NULL);
+		assert_false(p.lost);
+		rte_eth_dev_callback_process(dev, lost[i], NULL);
+		assert_true(p.lost);
+	}
+	tokd_port_close(&p);
+	rte_ring_free(ring);
+}

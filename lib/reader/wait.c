@@ -38,6 +38,17 @@ reader_check_socket(struct tokr *r)
 	return reader_fail(&r->error, TOKR_DROPPED, "%s: dropped: %s", r->path, reason);
 }
 
+/* Between two looks: leaves the core to its other hyper-thread, and the line to its writer. */
+static void
+relax(void)
+{
+#if defined(__x86_64__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
 /* Sleeps, until the appliance ends at the latest. */
 static void
 pause_ns(const struct tokr *r, uint64_t ns)
@@ -82,8 +93,10 @@ tokr_next(struct tokr *r, struct tokr_record *rec, int timeout_ms)
 		rc = reader_look(r, rec);
 		if (rc != 0)
 			return rc;
-		if (timeout_ms != 0 && looks < SPIN_LOOKS)
+		if (timeout_ms != 0 && looks < SPIN_LOOKS) {
+			relax();
 			continue;
+		}
 		rc = look_around(r, rec);
 		if (rc != 0 || timeout_ms == 0)
 			return rc;

@@ -56,14 +56,15 @@ static void
 store(struct slot *s, const struct tokd_rep *rep, uint32_t from, uint32_t end, const void *ids)
 {
 	const size_t each = id_bytes(s->r);
-	uint32_t *to = s->r->ids + from;
 	uint32_t skip = from - rep->first, n = end - from;
+	uint32_t *to;
 
 	if (!(rep->flags & TOKD_F_SHORT)) {
 		memcpy(s->r->out + each * (from - s->r->base), (const uint8_t *)ids + each * skip,
 			each * n);
 		return;
 	}
+	to = s->r->ids + from;
 	for (uint32_t i = 0; i < n; i++) {
 		uint16_t id; /* not aligned */
 

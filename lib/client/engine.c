@@ -23,7 +23,7 @@ tokd_engine_init(void *memory, const struct tokd_engine_config *config)
 	e->last_acks = (struct last_ack *)(e->slot + n);
 	e->free = (uint32_t *)(e->last_acks + n);
 	e->heap = e->free + n;
-	e->rto = config->rto_least_ns > RTO_FIRST ? config->rto_least_ns : RTO_FIRST;
+	e->rto = e->measured = config->rto_least_ns > RTO_FIRST ? config->rto_least_ns : RTO_FIRST;
 	e->queue[TEXT] = e->queue[POLL] = (struct queue){NOBODY, NOBODY};
 	e->done_end = &e->done;
 	for (uint32_t i = 0; i < n; i++) {

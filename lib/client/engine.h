@@ -24,7 +24,8 @@ static_assert(WINDOW == 64, "the packets of a window are the bits of a uint64_t"
 
 #define NS_A_MS UINT64_C(1000000)
 #define RTO_FIRST (20 * NS_A_MS)
-#define RTO_MOST (250 * NS_A_MS)    /* allows several tries within any sensible time limit */
+#define RTO_MOST (2000 * NS_A_MS)   /* of what is sent for the first time */
+#define AGAIN_MOST (250 * NS_A_MS)  /* of what is sent again, unless the path is longer */
 #define PROBE_MOST (100 * NS_A_MS)  /* while only a POLL can be sent */
 #define MODEL_FIRST (200 * NS_A_MS) /* while only the model can go on: before the first POLL */
 #define MODEL_MOST (1000 * NS_A_MS) /* between later ones */
@@ -135,7 +136,9 @@ struct last_ack {
 struct tokd_engine {
 	struct tokd_engine_config config;
 	struct tokd_client_stats stats;
-	uint64_t srtt, rttvar, rto;
+	uint64_t srtt, rttvar;
+	uint64_t measured;   /* the time-out that these give; at first a guess */
+	uint64_t rto;	     /* the same, backed off until an answer can be timed */
 	uint32_t flight;     /* packets sent that were neither acknowledged nor declared lost */
 	uint32_t pending;    /* slots that are not free */
 	uint32_t cancelling; /* of these, without a request */

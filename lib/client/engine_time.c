@@ -25,6 +25,7 @@ engine_rtt_sample(struct tokd_engine *e, uint64_t rtt)
 	e->rto = e->srtt + spread;
 	if (e->rto < e->config.rto_least_ns)
 		e->rto = e->config.rto_least_ns;
+	e->measured = e->rto;
 }
 
 /* Nothing to send: all text has arrived, or there is no credit. */
@@ -34,16 +35,20 @@ is_idle(const struct slot *s)
 	return s->ack == s->n || s->limit <= s->ack;
 }
 
-/* The time without a reply after which a packet is declared lost, or credit is requested. */
+/*
+ * The time without a reply after which a packet is declared lost, or credit is requested. Only what
+ * is sent for the first time measures the round trip: the rest does not wait until it can.
+ */
 static uint64_t
 silence(const struct tokd_engine *e, const struct slot *s)
 {
+	const uint64_t known = s->backed_off > 0 || is_idle(s) ? e->measured : e->rto;
 	/* What the caller has not taken would come again before what is missing. */
 	const bool untaken = s->backed_off > 0 && s->r->taken < s->whole;
 	const bool model =
 		generates(s->r) && s->ack == s->n && (untaken || engine_missing_end(s) == 0);
-	uint64_t most = model ? MODEL_MOST : is_idle(s) ? PROBE_MOST : RTO_MOST;
-	uint64_t least = model && e->rto < MODEL_FIRST ? MODEL_FIRST : e->rto;
+	uint64_t most = model ? MODEL_MOST : is_idle(s) ? PROBE_MOST : AGAIN_MOST;
+	uint64_t least = model && known < MODEL_FIRST ? MODEL_FIRST : known;
 	uint64_t backed_off = s->backed_off < most ? s->backed_off : most;
 
 	return backed_off > least ? backed_off : least;
@@ -136,18 +141,21 @@ tokd_engine_next(const struct tokd_engine *e)
 }
 
 /*
- * RFC 6298, section 5.5 to 5.7: the doubled time-out applies to all requests until an answer can be
- * timed again. Otherwise, after the round trip has become longer than the time-out, each packet
- * would be sent twice, and no answer could ever be timed. Text that waits for credit does not show
- * the round trip.
+ * RFC 6298, section 5.5 to 5.7: the doubled time-out applies to what all requests send first, until
+ * an answer can be timed again. Otherwise, after the round trip has become longer than the
+ * time-out, each packet would be sent twice, and no answer could ever be timed. So it may become
+ * longer than a request waits to send again, and leaves some tries within the time limit. Text that
+ * waits for credit does not show the round trip.
  */
 static void
 back_off(struct tokd_engine *e, struct slot *s)
 {
+	const uint64_t quarter = e->config.timeout_ns / 4;
+	const uint64_t most = quarter < RTO_MOST ? quarter : RTO_MOST;
 	uint64_t all;
 
 	s->backed_off = 2 * s->waits;
-	all = s->backed_off < RTO_MOST ? s->backed_off : RTO_MOST;
+	all = s->backed_off < most ? s->backed_off : most;
 	if (!is_idle(s) && e->rto < all)
 		e->rto = all;
 }
@@ -190,7 +198,7 @@ cancel_again(struct tokd_engine *e, struct slot *s, uint64_t now)
 	}
 	if (s->cancels++ > 1) /* the first was queued when it was cancelled */
 		engine_queue_poll(e, s, POLL_ASK);
-	engine_time_set(e, s, now + (waits < RTO_MOST ? waits : RTO_MOST));
+	engine_time_set(e, s, now + (waits < AGAIN_MOST ? waits : AGAIN_MOST));
 }
 
 /* The time limit is for the appliance: while the caller has items to take, it is not to blame. */

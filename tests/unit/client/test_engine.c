@@ -197,6 +197,46 @@ TEST(a_round_trip_that_becomes_longer_is_learnt)
 	}
 }
 
+/* Also when it is longer than a request waits before it sends again: over satellites. */
+TEST(a_long_round_trip_is_measured)
+{
+	const uint32_t trips_ms[] = {200, 260, 600, 1200};
+
+	for (uint32_t i = 0; i < 4; i++) {
+		struct world *w = world_make(NULL);
+
+		w->delay = trips_ms[i] * MS / 2;
+		assert_in_range(sent_again(w, 3, 100), 1, 30);
+		assert_int_equal(sent_again(w, 20, 100), 0);
+		assert_in_range(
+			tokd_engine_stats(w->e).srtt_ns, trips_ms[i] * MS, (trips_ms[i] + 1) * MS);
+		world_free(w);
+	}
+}
+
+/* The time-out of new packets is long then. A text that waited hears soon all the same. */
+TEST(after_an_outage_a_text_is_tried_soon)
+{
+	for (uint32_t ms = 100; ms <= 4000; ms += 300) {
+		struct world *w = world_make(NULL);
+		struct text t;
+		uint64_t back;
+
+		assert_int_equal(sent_again(w, 20, 100), 0);
+		back = w->now + ms * MS;
+		w->lose = 1000;
+		text_begin(w, &t, 100, 0, 0);
+		do
+			assert_true(world_step(w));
+		while (tokd_engine_next(w->e) < back);
+		w->lose = 0;
+		world_run(w, 1);
+		assert_true(w->now < back + 251 * MS);
+		text_right(&t);
+		world_free(w);
+	}
+}
+
 TEST(no_more_packets_are_in_flight_than_allowed)
 {
 	struct tokd_engine_config config = many(32);

@@ -45,7 +45,7 @@ engine_begin(struct tokd_engine *e, struct slot *s)
 	r->arrived = 0;
 	s->ack = s->next = s->order = s->untimed = s->text_crc = 0;
 	s->limit = WINDOW;
-	s->sacked = s->lost = 0;
+	s->sacked = s->lost = s->gap_at = 0;
 	s->stopped = s->known = s->final = s->pausing = s->behind = false;
 	s->doubted = 0;
 	s->cookie = e->cookie;

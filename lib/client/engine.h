@@ -38,6 +38,7 @@ static_assert(WINDOW == 64, "the packets of a window are the bits of a uint64_t"
 #define ACK_EVERY 16	/* replies with ids, or items of an answer, per acknowledgement */
 #define ACK_AFTER (200 * NS_A_MS) /* of items that a slow caller takes */
 #define AGAIN_BURST 16	    /* packets resent per time-out: the appliance replies once per 16 */
+#define REORDERED 3	    /* sent later, a packet has arrived: one is lost (RFC 9002, 6.1.1) */
 #define TIME_OUTS_A_TICK 16 /* requests; if all are late, answers may be on their way */
 #define EARLY_MAX 16	    /* disjoint ranges of early ids */
 #define NOBODY UINT32_MAX   /* no slot */
@@ -72,6 +73,8 @@ struct slot {
 	uint32_t before;  /* as `next`, before BUSY, under the same stream id; 0: no BUSY */
 	uint64_t sacked;
 	uint64_t lost;
+	uint64_t gap_at; /* ns; packets overtaken by `gap_order` are lost then; 0: none are */
+	uint32_t gap_order;
 	uint32_t order;	  /* of the latest packet */
 	uint32_t untimed; /* answers to packets up to this `order` are not used to measure the round
 			     trip */
@@ -278,6 +281,8 @@ uint32_t engine_missing_end(const struct slot *s);
 /* engine_text.c: true if the reply has news. */
 bool engine_text_heard(
 	struct tokd_engine *e, struct slot *s, const struct tokd_rep *rep, uint64_t now);
+/* The time `gap_at` has come. */
+void engine_text_gap(struct tokd_engine *e, struct slot *s, uint64_t now);
 
 /* engine_ids.c: true if there are new ids. `ids`: bytes at any alignment. */
 bool engine_ids_take(struct slot *s, const struct tokd_rep *rep, const void *ids);

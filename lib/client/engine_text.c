@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Handles a reply's information about the text. Reordering is rare: a missing packet is declared
- * lost when one sent after it has arrived (RFC 8985 does this for TCP).
+ * Handles a reply's information about the text. A missing packet is declared lost when one has
+ * arrived that was sent as the third after it or later, or a quarter of a round trip after any sent
+ * later (RFC 9002, section 6.1, has both, and RFC 8985 the quarter). Without the time a lost packet
+ * of a short text would be found by its time-out only.
  */
 #include <crc32c.h>
 #include "engine.h"
@@ -30,22 +32,52 @@ sample(struct tokd_engine *e, struct slot *s, uint32_t packet, uint64_t now)
 		engine_rtt_sample(e, now - sent->at);
 }
 
+/* Of the missing packets that `newest` has overtaken: which are lost, and when the others are. */
+static void
+find_lost(const struct tokd_engine *e, struct slot *s, uint32_t newest, uint64_t now)
+{
+	const bool due = s->gap_at != 0 && now >= s->gap_at;
+	bool waits = false;
+	uint64_t holes = 0;
+
+	if (s->sacked != 0)
+		holes = low_bits(64 - (uint32_t)__builtin_clzll(s->sacked)) & ~s->sacked & ~s->lost;
+	for (; holes != 0; holes &= holes - 1) {
+		const uint32_t order = sent_of(s, s->ack + (uint32_t)__builtin_ctzll(holes))->order;
+
+		if (order + REORDERED <= newest || (due && order < s->gap_order))
+			s->lost |= holes & -holes;
+		else if (order < newest)
+			waits = true;
+	}
+	if (due || !waits)
+		s->gap_at = 0;
+	if (waits && s->gap_at == 0) {
+		s->gap_at = now + e->srtt / 4;
+		s->gap_order = newest;
+	}
+	if (waits || s->lost != 0)
+		engine_time_none(s); /* held packets are acknowledged when the gap is filled */
+}
+
 /* `held`: bit i: packet ack + i has arrived. True if this is news. */
 static bool
-take_held(struct slot *s, uint64_t held, uint32_t newest)
+take_held(struct tokd_engine *e, struct slot *s, uint64_t held, uint32_t newest, uint64_t now)
 {
-	uint64_t sent = low_bits(s->next - s->ack), before = s->sacked, holes;
+	const uint64_t before = s->sacked;
 
-	s->sacked |= held & sent;
+	s->sacked |= held & low_bits(s->next - s->ack);
 	s->lost &= ~s->sacked;
-	holes = low_bits(64 - (uint32_t)__builtin_clzll(held)) & sent & ~s->sacked;
-	for (; holes != 0; holes &= holes - 1) {
-		if (sent_of(s, s->ack + (uint32_t)__builtin_ctzll(holes))->order < newest)
-			s->lost |= holes & -holes;
-	}
-	if (s->lost != 0)
-		engine_time_none(s); /* held packets are acknowledged when the gap is filled */
+	find_lost(e, s, newest, now);
 	return s->sacked != before;
+}
+
+void
+engine_text_gap(struct tokd_engine *e, struct slot *s, uint64_t now)
+{
+	e->flight -= in_flight(s);
+	find_lost(e, s, newest_of(s, s->sacked), now);
+	e->flight += in_flight(s);
 }
 
 /* The appliance has taken packets from before a BUSY: they are not sent again. */
@@ -94,7 +126,9 @@ engine_text_heard(struct tokd_engine *e, struct slot *s, const struct tokd_rep *
 		s->ack = s->r->arrived = rep->ack;
 	}
 	if (held != 0)
-		moved |= take_held(s, held, newest);
+		moved |= take_held(e, s, held, newest, now);
+	else
+		s->gap_at = 0;
 	/* A stopped appliance dropped packets: send them again when it continues. */
 	if (rep->credit != 0 && s->stopped) {
 		s->stopped = false;

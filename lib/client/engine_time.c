@@ -57,10 +57,14 @@ silence(const struct tokd_engine *e, const struct slot *s)
 void
 engine_time_wait(struct tokd_engine *e, struct slot *s, uint64_t now)
 {
-	uint64_t last = s->moved_at + e->config.timeout_ns;
+	uint64_t at = s->moved_at + e->config.timeout_ns;
 
 	s->waits = silence(e, s);
-	engine_time_set(e, s, now + s->waits < last ? now + s->waits : last);
+	if (now + s->waits < at)
+		at = now + s->waits;
+	if (s->gap_at != 0 && s->gap_at < at)
+		at = s->gap_at;
+	engine_time_set(e, s, at);
 }
 
 static uint64_t
@@ -235,6 +239,10 @@ tokd_engine_tick(struct tokd_engine *e, uint64_t now)
 			engine_time_wait(e, s, now);
 		} else if (now >= s->moved_at + e->config.timeout_ns) {
 			engine_finish(e, s, TOKD_E_TIMEOUT);
+		} else if (s->gap_at != 0 && now >= s->gap_at) {
+			engine_text_gap(e, s, now);
+			engine_queue_text(e, s);
+			engine_time_wait(e, s, now);
 		} else if (time_outs++ < TIME_OUTS_A_TICK) {
 			time_out(e, s, now);
 		} else {

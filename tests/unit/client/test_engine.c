@@ -272,6 +272,56 @@ WORLD_TEST(a_packet_overtaken_is_sent_again_at_once)
 	text_right(&t);
 }
 
+/* Of a text of n packets, one is lost, or comes `late` ns after those behind it. */
+static void
+one_is_missed(uint32_t n, uint32_t packet, uint64_t late)
+{
+	struct world *w = world_make(NULL);
+	struct tokd_request r;
+	uint64_t begun;
+	struct text t;
+
+	assert_int_equal(sent_again(w, 20, n * TOKD_WIRE_PAYLOAD), 0);
+	begun = w->now;
+	text_begin(w, &t, n * TOKD_WIRE_PAYLOAD, 0, 0);
+	assert_true(world_step(w));
+	for (uint32_t i = 0; i < w->n_wire; i++) {
+		const struct tokd_req *req = (const void *)w->wire[i].data;
+
+		if (!w->wire[i].to_server || req->type != TOKD_DATA || req->packet != packet)
+			continue;
+		if (late > 0)
+			w->wire[i].due += late;
+		else
+			w->wire[i] = w->wire[--w->n_wire];
+		break;
+	}
+	world_run(w, 1);
+	r = t.r;
+	text_right(&t);
+	assert_int_equal(r.retransmits, late == 0);
+	assert_int_equal(r.asks, 0);
+	/* Two round trips and a quarter; the time-out is more than a hundred. */
+	assert_true(w->now - begun < 5 * w->delay);
+	world_free(w);
+}
+
+TEST(a_lost_packet_of_a_short_text_is_found_before_its_time_out)
+{
+	for (uint32_t n = 2; n <= 8; n++) {
+		for (uint32_t packet = 1; packet < n - 1; packet++)
+			one_is_missed(n, packet, 0);
+	}
+}
+
+TEST(packets_that_come_in_another_order_are_not_sent_again)
+{
+	for (uint32_t n = 4; n <= 8; n++) {
+		one_is_missed(n, n - 3, MS / 500);
+		one_is_missed(n, n - 2, MS / 500);
+	}
+}
+
 WORLD_TEST(without_credit_it_waits_and_asks)
 {
 	struct text t;

@@ -113,6 +113,14 @@ receive(struct tokd_client *c, struct appliance *a, uint64_t now)
 		a->in_a_row = 0;
 }
 
+/* Packets from `done` on were not sent. */
+static void
+give_back(struct tokd_client *c, struct appliance *a, uint32_t done, uint32_t n)
+{
+	for (uint32_t i = done; i < n; i++)
+		tokd_engine_unsent(a->engine, &c->packet[i]);
+}
+
 /* False: the send buffer is full, or the socket is broken. */
 static bool
 send_burst(struct tokd_client *c, struct appliance *a, uint32_t n, uint64_t now)
@@ -133,14 +141,15 @@ send_burst(struct tokd_client *c, struct appliance *a, uint32_t n, uint64_t now)
 		}
 		if (errno == EINTR)
 			continue;
-		if (errno == EMSGSIZE && path_changed(a, now))
+		if (errno == EMSGSIZE && path_changed(a, now)) {
+			give_back(c, a, done, n);
 			return true;
+		}
 		if (errno == EMSGSIZE && too_long++ < 2 * TX_BURST)
 			continue; /* of earlier packets, each of which a router may have answered */
 		if (is_passing(errno)) {
 			a->wants_write = true;
-			for (uint32_t i = done; i < n; i++)
-				tokd_engine_unsent(a->engine, &c->packet[i]);
+			give_back(c, a, done, n);
 		} else {
 			broken(c, a, errno, now);
 		}

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The client over real sockets on loopback, against world.c's server in a thread. */
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <net/if.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -387,6 +391,87 @@ TEST(packets_fit_the_path_that_the_options_name)
 		tokd_client_close(c);
 		server_end(&f);
 	}
+}
+
+/* The MTU of loopback, in a network of this thread's own. */
+static void
+set_mtu(int mtu)
+{
+	struct ifreq lo = {.ifr_name = "lo", .ifr_mtu = mtu};
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+
+	assert_int_equal(ioctl(fd, SIOCSIFMTU, &lo), 0);
+	close(fd);
+}
+
+/* A network with loopback only, also for threads to come. Returns that of before, or -1. */
+static int
+leave_network(void)
+{
+	struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP};
+	int before = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC), fd;
+
+	if (before < 0 || unshare(CLONE_NEWNET) != 0) {
+		print_message("# skipped: no network of its own: %s\n", strerror(errno));
+		return -1;
+	}
+	fd = socket(AF_INET, SOCK_DGRAM, 0);
+	assert_int_equal(ioctl(fd, SIOCSIFFLAGS, &lo), 0);
+	close(fd);
+	return before;
+}
+
+static void
+return_to_network(int before)
+{
+	assert_int_equal(setns(before, CLONE_NEWNET), 0);
+	close(before);
+}
+
+/* In one burst with a text's packets, of which the first does not fit any more. */
+TEST(polls_behind_a_packet_that_is_too_long_are_sent)
+{
+	static char out[TOKD_GENERATE_ROOM];
+	static uint32_t ids[2][5000];
+	static uint8_t bytes[5000];
+	const int before = leave_network();
+	struct tokd_request *done[2], r = {.text = "a prompt",
+					      .len = 8,
+					      .out = out,
+					      .max_ids = sizeof(out),
+					      .flags = TOKD_REQUEST_GENERATE,
+					      .limit = 1000};
+	struct tokd_request text[2];
+	struct tokd_client *c;
+	struct loopback f;
+	uint32_t ended = 0;
+
+	if (before < 0 || !server_start(&f, AF_INET))
+		skip();
+	f.server->make_window = 1000; /* nothing is taken: it goes no further */
+	server_go(&f);
+	c = opened("127.0.0.1", &f, NULL);
+	assert_int_equal(tokd_client_submit(c, &r), TOKD_PENDING);
+	assert_int_equal(tokd_client_wait(c, done, 1, 20000), 1);
+	for (uint32_t i = 0; i < 2; i++) {
+		text[i] = (struct tokd_request){.text = bytes,
+			.len = i == 0 ? 8 : sizeof(bytes), /* the first packet goes alone */
+			.ids = ids[i],
+			.max_ids = 5000};
+		assert_int_equal(tokd_client_submit(c, &text[i]), TOKD_PENDING);
+	}
+	set_mtu(1280);
+	f.server->payload = 1280 - 28 - 64;
+	tokd_client_cancel(c, &r);
+	until_heard(&f);
+	assert_int_equal(f.server->cancels, 1);
+	while (ended < 2)
+		ended += tokd_client_wait(c, done, 2, 20000);
+	assert_int_equal(text[0].status, TOKD_OK);
+	assert_int_equal(text[1].status, TOKD_OK);
+	tokd_client_close(c);
+	server_end(&f);
+	return_to_network(before);
 }
 
 TEST(a_call_ends_at_its_own_time_limit)

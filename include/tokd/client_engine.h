@@ -70,8 +70,8 @@ TOKD_API bool tokd_engine_owes(const struct tokd_engine *e);
 TOKD_API uint32_t tokd_engine_packets(
 	struct tokd_engine *e, struct tokd_packet *out, uint32_t max, uint64_t now_ns);
 /*
- * The path takes less, or more, than the engine was made for: as in its configuration. Texts in
- * progress are sent again from the start.
+ * The path takes less, or more, than the engine was made for: as in its configuration. If less,
+ * texts in progress are sent again from the start.
  */
 TOKD_API void tokd_engine_path(
 	struct tokd_engine *e, uint32_t payload, uint32_t reply_max, uint64_t now_ns);

@@ -42,10 +42,12 @@ struct host {
 struct appliance {
 	int fd; /* connected, non-blocking */
 	bool ipv6;
-	uint32_t mtu;	  /* of the path; 0: not known */
-	uint32_t payload; /* of the options */
-	bool wants_write; /* the send buffer is full */
-	bool drained;	  /* all that had come was read: time-outs may be checked */
+	uint32_t mtu;	   /* of the path; 0: not known */
+	uint32_t mtu_most; /* of the options; 0: none */
+	uint64_t path_at;  /* ns; when the kernel is asked for it again */
+	uint32_t payload;  /* of the options */
+	bool wants_write;  /* the send buffer is full */
+	bool drained;	   /* all that had come was read: time-outs may be checked */
 	bool up;
 	bool heard;	   /* it has answered before */
 	bool refuses;	   /* the last that came from its host: nothing has the port */
@@ -115,8 +117,8 @@ void path_begin(struct appliance *a, const struct tokd_client_options *o);
 /* Bytes of text in a packet that fits; of a reply that fits, 0: not known. */
 uint32_t path_payload(const struct appliance *a);
 uint32_t path_reply_max(const struct appliance *a);
-/* True: the path takes less than a->mtu was, which says now how much. */
-bool path_shrank(struct appliance *a);
+/* True: the path takes less than a->mtu was, or more. That says now how much. */
+bool path_learn(struct appliance *a);
 
 /* spread.c */
 /* To be called for an appliance that was opened. */

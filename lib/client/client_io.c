@@ -11,6 +11,7 @@
 #define RX_BURSTS 8
 /* Spinning this long yields once: the kernel's threads on this CPU may have the answer. */
 #define SPIN_ALONE_NS 1000000
+#define PATH_AGE (10000 * NS_A_MS) /* then the kernel may have forgotten what a router said */
 
 /* Is the error transient? */
 static bool
@@ -50,13 +51,14 @@ reply_most(const struct appliance *a)
 	return said == 0 || said > most ? most : said;
 }
 
-/* Does the path take less than our packets or replies have? Then texts are cut again. */
+/* Do other lengths of our packets or replies fit the path now? If less, texts are cut again. */
 static bool
 path_changed(struct appliance *a, uint64_t now)
 {
 	const uint32_t payload = path_payload(a), reply = reply_most(a);
 
-	if (!path_shrank(a) || (path_payload(a) == payload && reply_most(a) == reply))
+	a->path_at = now + PATH_AGE;
+	if (!path_learn(a) || (path_payload(a) == payload && reply_most(a) == reply))
 		return false;
 	tokd_engine_path(a->engine, path_payload(a), path_reply_max(a), now);
 	return true;
@@ -206,8 +208,8 @@ tick_all(struct tokd_client *c, uint64_t now)
 
 		if (!a->drained)
 			continue;
-		/* Of a smaller path the kernel may know, and not a word of it come here. */
-		if (tokd_engine_tick(a->engine, now) > 0)
+		/* Of another path the kernel may know, and not a word of it come here. */
+		if (tokd_engine_tick(a->engine, now) > 0 || now >= a->path_at)
 			path_changed(a, now);
 		spread_tick(c, a, now);
 	}

@@ -235,8 +235,12 @@ engine_cut_again(struct tokd_engine *e, struct slot *s, uint64_t now)
 void
 tokd_engine_path(struct tokd_engine *e, uint32_t payload, uint32_t reply_max, uint64_t now)
 {
+	const bool less = payload < e->config.payload || reply_max < e->config.reply_max;
+
 	e->config.payload = payload;
 	e->config.reply_max = reply_max;
+	if (!less)
+		return;
 	for (uint32_t i = 0; i < e->config.requests; i++) {
 		struct slot *s = &e->slot[i];
 		const bool has_prompt = s->r != NULL && generates(s->r) && s->ack == s->n;

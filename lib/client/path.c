@@ -2,7 +2,8 @@
 /*
  * The longest packets that the path to an appliance takes. The kernel knows the MTU of the
  * interface, and what routers have told it since (RFC 1191, RFC 8201). It does not fragment: where
- * it has learned of a smaller MTU, sending or receiving fails with EMSGSIZE.
+ * it has learned of a smaller MTU, sending or receiving fails with EMSGSIZE. That it has forgotten
+ * it, by default after ten minutes, one must ask.
  */
 #include <netinet/in.h>
 
@@ -16,6 +17,7 @@
 static uint32_t
 ask(const struct appliance *a)
 {
+	const uint32_t most = a->mtu_most != 0 ? a->mtu_most : UINT32_MAX;
 	int mtu = 0, rc;
 	socklen_t len = sizeof(mtu);
 
@@ -25,7 +27,9 @@ ask(const struct appliance *a)
 		rc = getsockopt(a->fd, IPPROTO_IP, IP_MTU, &mtu, &len);
 	if (rc != 0 || mtu <= 0)
 		return 0;
-	return mtu > KERNEL_LEAST ? (uint32_t)mtu : KERNEL_LEAST;
+	if (mtu < KERNEL_LEAST)
+		mtu = KERNEL_LEAST;
+	return (uint32_t)mtu < most ? (uint32_t)mtu : most;
 }
 
 void
@@ -37,8 +41,9 @@ path_begin(struct appliance *a, const struct tokd_client_options *o)
 
 	(void)getsockopt(a->fd, SOL_SOCKET, SO_DOMAIN, &family, &len);
 	a->ipv6 = family == AF_INET6;
+	a->mtu_most = o->mtu;
 	a->mtu = ask(a);
-	if (o->mtu != 0 && (a->mtu == 0 || o->mtu < a->mtu))
+	if (a->mtu == 0)
 		a->mtu = o->mtu;
 	a->payload = o->payload;
 	if (o->payload != 0) /* IP may fragment these */
@@ -66,11 +71,11 @@ path_payload(const struct appliance *a)
 }
 
 bool
-path_shrank(struct appliance *a)
+path_learn(struct appliance *a)
 {
 	const uint32_t mtu = ask(a);
 
-	if (mtu == 0 || (a->mtu != 0 && mtu >= a->mtu))
+	if (mtu == 0 || mtu == a->mtu)
 		return false;
 	a->mtu = mtu;
 	return true;

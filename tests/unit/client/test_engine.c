@@ -517,6 +517,31 @@ TEST(a_path_that_takes_less_has_texts_cut_again)
 	world_free(w);
 }
 
+TEST(a_path_that_takes_more_is_for_new_texts)
+{
+	struct tokd_engine_config config = many(2);
+	struct world *w;
+	struct text t[2];
+
+	config.payload = 500;
+	config.reply_max = 564;
+	w = world_make(&config);
+	text_begin(w, &t[0], 5000, 0, 0);
+	while (t[0].r.arrived == 0)
+		assert_true(world_step(w));
+	tokd_engine_path(w->e, 1000, 1064, w->now);
+	world_run(w, 1);
+	assert_int_equal(t[0].r.resends, 0);
+	assert_int_equal(t[0].r.packets, 10);
+	text_right(&t[0]);
+	w->server.payload = 1000;
+	text_begin(w, &t[1], 5000, 0, 0);
+	world_run(w, 1);
+	assert_int_equal(t[1].r.packets, 5);
+	text_right(&t[1]);
+	world_free(w);
+}
+
 /* Packets of the old cut may be on their way: another stream id. */
 WORLD_TEST(a_path_that_takes_less_while_a_text_pauses)
 {

@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "client_inside.h"
 #include "loopback.h"
 
 /* The linker has the library call this one (meson.build): a flood that never ends, if wanted. */
@@ -471,6 +472,46 @@ TEST(polls_behind_a_packet_that_is_too_long_are_sent)
 	assert_int_equal(text[1].status, TOKD_OK);
 	tokd_client_close(c);
 	server_end(&f);
+	return_to_network(before);
+}
+
+/* The kernel forgets what a router said, or an interface is set to more. */
+TEST(packets_grow_with_the_path_up_to_what_the_options_name)
+{
+	static const uint32_t most[] = {0, 1300}, packets[] = {9, 10};
+	static uint8_t bytes[10 * (1300 - 28 - 64)];
+	static uint32_t ids[sizeof(bytes)];
+	const int before = leave_network();
+
+	for (uint32_t i = 0; i < 2; i++) {
+		const struct tokd_client_options options = {.mtu = most[i]};
+		struct tokd_request *done, r = {.text = bytes,
+						   .len = sizeof(bytes),
+						   .ids = ids,
+						   .max_ids = sizeof(bytes)};
+		struct tokd_client *c;
+		struct loopback f;
+
+		if (before < 0 || !server_start(&f, AF_INET))
+			skip();
+		set_mtu(1280);
+		f.server->payload = 1280 - 28 - 64;
+		server_go(&f);
+		c = opened("127.0.0.1", &f, &options);
+		assert_int_equal(tokd_client_submit(c, &r), TOKD_PENDING);
+		assert_int_equal(tokd_client_wait(c, &done, 1, 20000), 1);
+		assert_int_equal(r.packets, 11);
+		set_mtu(1500);
+		f.server->payload = i == 0 ? TOKD_WIRE_PAYLOAD : 1300 - 28 - 64;
+		c->appliance[0].path_at = 0; /* 10 s later */
+		tokd_client_poll(c, &done, 1);
+		assert_int_equal(tokd_client_submit(c, &r), TOKD_PENDING);
+		assert_int_equal(tokd_client_wait(c, &done, 1, 20000), 1);
+		assert_int_equal(r.status, TOKD_OK);
+		assert_int_equal(r.packets, packets[i]);
+		tokd_client_close(c);
+		server_end(&f);
+	}
 	return_to_network(before);
 }
 

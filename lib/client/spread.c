@@ -18,22 +18,12 @@
 #include <string.h>
 
 #include <crc32c.h>
+#include <mix.h>
 #include "client_inside.h"
 
 #define PROBE_FIRST (50 * NS_A_MS) /* doubled with each probe */
 #define PROBE_MOST (2000 * NS_A_MS)
 #define MOVES_MAX 8 /* of a text: it may be what the appliances die of */
-
-/* The finalizer of SplitMix64 (Steele, Lea, Flood 2014): each bit depends on all. */
-static uint64_t
-mix(uint64_t x)
-{
-	x ^= x >> 30;
-	x *= UINT64_C(0xbf58476d1ce4e5b9);
-	x ^= x >> 27;
-	x *= UINT64_C(0x94d049bb133111eb);
-	return x ^ x >> 31;
-}
 
 void
 spread_join(struct appliance *a, const struct host *host, uint32_t vocab, uint64_t random)
@@ -55,13 +45,13 @@ spread_join(struct appliance *a, const struct host *host, uint32_t vocab, uint64
 static struct appliance *
 choose(struct tokd_client *c, const struct tokd_request *r, bool any)
 {
-	const uint64_t text = mix(r->hash);
+	const uint64_t text = tokd_mix(r->hash);
 	struct appliance *best = NULL;
 	uint64_t most = 0;
 
 	for (uint32_t i = 0; i < c->n; i++) {
 		struct appliance *a = &c->appliance[i];
-		const uint64_t weight = mix(a->seed ^ text);
+		const uint64_t weight = tokd_mix(a->seed ^ text);
 
 		if ((r->avoid >> i & 1) || (!any && !a->up))
 			continue;

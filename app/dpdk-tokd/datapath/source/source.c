@@ -2,8 +2,9 @@
 /* The table of sources: look-up, counts, ranks. Nothing is allocated; each call is bounded. */
 #include <rte_branch_prediction.h>
 
+#include <mix.h>
+
 #include "source.h"
-#include "datapath/mix.h"
 #include "datapath/worker.h"
 
 /* Sources in one bucket. More than chance gives: then someone knows the secret. */

@@ -19,7 +19,7 @@
 
 #include <rte_common.h>
 
-#include "datapath/mix.h"
+#include <mix.h>
 
 #define TOKD_NAMES_EACH 7 /* in a bucket, of each kind */
 #define TOKD_NAME_WORDS 5 /* of 8 bytes, in a key */

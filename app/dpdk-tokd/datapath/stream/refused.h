@@ -11,9 +11,9 @@
 
 #include <rte_mbuf.h>
 
+#include <mix.h>
 #include <tokd/wire.h>
 
-#include "datapath/mix.h"
 #include "datapath/net.h"
 #include "datapath/source/source.h"
 

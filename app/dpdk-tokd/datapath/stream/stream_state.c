@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Stream states and their lists. Streams move between lists; nothing is allocated. */
+#include <mix.h>
+
 #include "generate.h"
 #include "gpu_text.h"
 #include "reply.h"
 #include "stream.h"
-#include "datapath/mix.h"
 #include "datapath/source/source_count.h"
 #include "datapath/token_ring_write.h"
 

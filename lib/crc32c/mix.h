@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Keyed sums of what counts up (ids, addresses) lie on a line: for one secret in some dozens they
- * fill a few buckets only. This spreads them. It is the finalizer of splitmix64 (Steele, Lea and
- * Flood, OOPSLA 2014), a bijection: it makes no two equal.
+ * fill a few buckets only. This spreads them: each bit depends on all. It is the finalizer of
+ * splitmix64 (Steele, Lea and Flood, OOPSLA 2014), a bijection: it makes no two equal.
  */
 #pragma once
 

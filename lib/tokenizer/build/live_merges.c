@@ -24,7 +24,8 @@ struct found {
 struct pairs {
 	const struct tok_model *m;
 	uint64_t *slot; /* left << 42 | right << 21 | index of the merge; ~0: free */
-	uint32_t shift, mask;
+	uint32_t mask;
+	struct tok_hash_seed seed;
 	uint32_t of_byte[256];	     /* id, or TOK_NO_TOKEN */
 	uint32_t of_bytes[256][256]; /* merge of two bytes, or TOK_NO_TOKEN */
 };
@@ -33,7 +34,7 @@ static uint64_t *
 find_slot(const struct pairs *x, uint32_t left, uint32_t right)
 {
 	const uint64_t key = (uint64_t)left << 21 | right;
-	uint32_t i = (uint32_t)(key * 0x9e3779b97f4a7c15ull >> x->shift);
+	uint32_t i = (uint32_t)tok_hash_mix(key, x->seed) & x->mask;
 
 	while (x->slot[i] != ~0ull && x->slot[i] >> 21 != key)
 		i = (i + 1) & x->mask;
@@ -66,9 +67,8 @@ make_pairs(struct pairs *x, const struct tok_model *m, struct tok_error *err)
 		slots *= 2;
 	x->m = m;
 	x->mask = slots - 1;
-	x->shift = 64 - (uint32_t)__builtin_ctz(slots);
 	x->slot = malloc(slots * sizeof(*x->slot));
-	if (x->slot == NULL)
+	if (x->slot == NULL || !tok_hash_seed(&x->seed))
 		return tok_fail(err, "out of memory for %u merges", m->n_merges);
 	memset(x->slot, 0xff, slots * sizeof(*x->slot));
 	memset(x->of_byte, 0xff, sizeof(x->of_byte));
@@ -200,12 +200,14 @@ find_in_order(const struct pairs *x, struct made *made, bool *live)
 }
 
 /* Find all live merges, and count the tokens that no merge makes. */
-static void
-find_live(const struct pairs *x, struct tok_model *m, struct made *made, bool *live)
+static bool
+find_live(const struct pairs *x, struct tok_model *m, struct made *made, bool *live,
+	struct tok_error *err)
 {
 	uint32_t part[TOK_MAX_TOKEN_BYTES];
 	struct found merge[TOK_MAX_TOKEN_BYTES];
 	bool ascend = true;
+	uint64_t work = 0;
 
 	for (uint32_t i = 1; i < m->n_merges; i++)
 		ascend &= m->merge[i].rank > m->merge[i - 1].rank;
@@ -221,13 +223,17 @@ find_live(const struct pairs *x, struct tok_model *m, struct made *made, bool *l
 
 		if (t->special || t->outside || t->len < 2 || made[id].time != 0)
 			continue;
-		if (!ascend || made[id].uncertain)
+		if (!ascend || made[id].uncertain) {
+			if (!tok_model_add_work(&work, t->len, err))
+				return false;
 			last = last_merge(x, m->bytes + t->off, t->len, part, merge);
+		}
 		if (last == TOK_NO_TOKEN)
 			m->n_unmerged++;
 		else
 			live[last] = true;
 	}
+	return true;
 }
 
 bool
@@ -239,12 +245,10 @@ tok_model_live_merges(struct tok_model *m, struct tok_error *err)
 	bool ok = (live != NULL && made != NULL && x != NULL) ||
 		  tok_fail(err, "out of memory for %u merges", m->n_merges);
 
-	ok = ok && make_pairs(x, m, err);
 	m->n_unmerged = 0;
-	if (ok) {
-		find_live(x, m, made, live);
+	ok = ok && make_pairs(x, m, err) && find_live(x, m, made, live, err);
+	if (ok)
 		keep(m, live);
-	}
 	if (x != NULL)
 		free(x->slot);
 	free(x);

@@ -61,6 +61,20 @@ tok_model_put(struct tok_model *m, uint32_t id, const uint8_t *bytes, uint32_t l
 	m->n_bytes += len;
 }
 
+/* A second or two. Published vocabularies need a fortieth of it at most. */
+#define WORK_MAX ((uint64_t)1 << 30)
+
+bool
+tok_model_add_work(uint64_t *work, uint32_t len, struct tok_error *err)
+{
+	*work += (uint64_t)len * len;
+	return *work <= WORK_MAX ||
+	       tok_fail(err,
+		       "its tokens are too long: the squares of their bytes are more than %llu in "
+		       "all, the limit",
+		       (unsigned long long)WORK_MAX);
+}
+
 void
 tok_model_free(struct tok_model *m)
 {

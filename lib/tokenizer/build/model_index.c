@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -80,7 +81,8 @@ tok_index_init(struct tok_index *x, const struct tok_model *m, struct tok_error 
 	x->m = m;
 	x->mask = slots - 1;
 	x->slot = tok_mem_default.alloc(NULL, slots * sizeof(*x->slot), 64);
-	return x->slot != NULL || tok_fail(err, "out of memory for %u tokens", m->n_tokens);
+	return (x->slot != NULL && tok_hash_seed(&x->seed)) ||
+	       tok_fail(err, "out of memory for %u tokens", m->n_tokens);
 }
 
 void
@@ -91,20 +93,27 @@ tok_index_free(struct tok_index *x)
 	x->slot = NULL;
 }
 
-uint32_t
-tok_hash_bytes(uint64_t seed, const uint8_t *p, uint32_t len)
+bool
+tok_hash_seed(struct tok_hash_seed *seed)
 {
-	uint64_t h = seed ^ len, word;
+	if (getrandom(seed, sizeof(*seed), 0) != sizeof(*seed))
+		return false;
+	seed->second |= 1;
+	return true;
+}
+
+uint32_t
+tok_hash_bytes(struct tok_hash_seed seed, const uint8_t *p, uint32_t len)
+{
+	uint64_t h = len, word;
 
 	for (; len >= sizeof(word); p += sizeof(word), len -= sizeof(word)) {
 		memcpy(&word, p, sizeof(word));
-		h = (h ^ word) * 0x9e3779b97f4a7c15ull;
-		h ^= h >> 32;
+		h = tok_hash_mix(h ^ word, seed);
 	}
 	word = 0;
 	memcpy(&word, p, len);
-	h = (h ^ word) * 0x9e3779b97f4a7c15ull;
-	return (uint32_t)(h ^ h >> 32);
+	return (uint32_t)tok_hash_mix(h ^ word, seed);
 }
 
 /* The slot that these bytes have or would have, but for its id. */
@@ -139,7 +148,7 @@ find_slot(const struct tok_index *x, const uint8_t *bytes, struct tok_index_slot
 uint32_t
 tok_index_find(const struct tok_index *x, const uint8_t *bytes, uint32_t len)
 {
-	const uint32_t hash = tok_hash_bytes(0, bytes, len);
+	const uint32_t hash = tok_hash_bytes(x->seed, bytes, len);
 
 	/* free: 0 - 1 == TOK_NO_TOKEN */
 	return len > TOK_MAX_TOKEN_BYTES
@@ -157,7 +166,7 @@ tok_index_add(struct tok_index *x, uint32_t id)
 
 	if (t->special || t->outside || t->len == 0)
 		return true;
-	hash = tok_hash_bytes(0, bytes, t->len);
+	hash = tok_hash_bytes(x->seed, bytes, t->len);
 	slot = slot_of(bytes, t->len, hash);
 	to = find_slot(x, bytes, slot, hash);
 	if (to->next != 0)

@@ -35,8 +35,33 @@ const char *tok_shown_path(const char *path);
  * fills in *err. */
 char *tok_read_file(const char *path, size_t *len, struct tok_error *err);
 
-/* A multiplicative hash, eight bytes at a time. */
-uint32_t tok_hash_bytes(uint64_t seed, const uint8_t *p, uint32_t len);
+/*
+ * Hashes for tables whose keys a file chooses. Without the seed nobody can choose keys that
+ * collide, which would make building a table quadratic.
+ */
+struct tok_hash_seed {
+	uint64_t first, second;
+};
+
+/* A random seed. False: the kernel gives none. */
+bool tok_hash_seed(struct tok_hash_seed *seed);
+
+/* The halves of a 128-bit product are combined, as in Wang Yi's wyhash. */
+static inline uint64_t
+tok_hash_mix(uint64_t x, struct tok_hash_seed seed)
+{
+	const unsigned __int128 product = (unsigned __int128)(x ^ seed.first) * seed.second;
+
+	return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+uint32_t tok_hash_bytes(struct tok_hash_seed seed, const uint8_t *p, uint32_t len);
+
+/*
+ * Add the steps to find the merges of a token of this many bytes, len * len, to *work. False: more
+ * than a file may ask for.
+ */
+bool tok_model_add_work(uint64_t *work, uint32_t len, struct tok_error *err);
 
 /* Ids by bytes: open addressing over the tokens of a model, short ones without a look at these. */
 struct tok_index_slot {
@@ -50,6 +75,7 @@ struct tok_index {
 	const struct tok_model *m;
 	struct tok_index_slot *slot;
 	uint32_t mask;
+	struct tok_hash_seed seed;
 };
 
 bool tok_index_init(struct tok_index *x, const struct tok_model *m, struct tok_error *err);

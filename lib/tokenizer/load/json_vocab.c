@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "unicode/bytelevel.h"
 #include "json_vocab.h"
@@ -70,7 +69,7 @@ tok_json_vocab_index(struct tok_json_vocab *x, const char *file, struct tok_erro
 		slots *= 2;
 	x->mask = slots - 1;
 	x->slot = calloc(slots, sizeof(*x->slot));
-	if (x->slot == NULL || getrandom(&x->seed, sizeof(x->seed), 0) != sizeof(x->seed))
+	if (x->slot == NULL || !tok_hash_seed(&x->seed))
 		return tok_fail(err, "%s: out of memory for %u tokens", file, x->n);
 	for (uint32_t i = 0; i < x->n; i++) {
 		const struct tok_json_entry *e = &x->entry[i];

@@ -43,7 +43,7 @@ struct tok_json_vocab {
 	uint32_t n, room;
 	uint64_t *slot; /* an entry's hash << 32 | its index + 1; 0: free */
 	uint32_t mask;
-	uint64_t seed;
+	struct tok_hash_seed seed;
 	uint32_t n_ids; /* the largest id + 1 */
 	size_t bytes;	/* of all texts */
 };

@@ -99,6 +99,7 @@ static bool
 find_merges(struct ranks *ranks, const char *file, struct tok_model *m, struct tok_error *err)
 {
 	uint32_t part[TOK_MAX_TOKEN_BYTES], end[TOK_MAX_TOKEN_BYTES];
+	uint64_t work = 0;
 
 	memset(ranks->of_two, 0xff, sizeof(ranks->of_two));
 	for (uint32_t id = 0; id < m->n_tokens; id++) {
@@ -106,6 +107,8 @@ find_merges(struct ranks *ranks, const char *file, struct tok_model *m, struct t
 
 		if (!tok_index_add(&ranks->index, id))
 			return tok_fail(err, "%s: rank %u has the bytes of another rank", file, id);
+		if (!tok_model_add_work(&work, m->token[id].len, err))
+			return false;
 		if (m->token[id].len == 2)
 			ranks->of_two[p[0]][p[1]] = tok_index_find(&ranks->index, p, 2);
 	}

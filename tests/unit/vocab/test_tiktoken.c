@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "fixture.h"
+#include "build/model_make.h"
 
 /* The small vocabulary with `more` after it. */
 static const char *
@@ -78,6 +79,40 @@ FOLDER_TEST(bad_lines_are_refused_with_their_number)
 	assert_ranks_refused(state, "aGU= 260\n", "has the bytes of another rank");
 }
 
+/*
+ * Words of two times eight bytes that differ in the top bits: a multiplication moves these to where
+ * the next eight bytes undo them, whatever a seed is added to.
+ */
+TEST(nobody_can_choose_tokens_whose_hashes_are_equal)
+{
+	struct tok_hash_seed seed;
+	uint32_t hash[64];
+
+	assert_true(tok_hash_seed(&seed));
+	for (uint32_t i = 0; i < 64; i++) {
+		uint64_t word[12];
+
+		for (uint32_t k = 0; k < 6; k++) {
+			word[2 * k] = (uint64_t)(i >> k & 1) << 63;
+			word[2 * k + 1] = (uint64_t)(i >> k & 1) * 0x8000000080000000ull;
+		}
+		hash[i] = tok_hash_bytes(seed, (const uint8_t *)word, sizeof(word));
+		for (uint32_t k = 0; k < i; k++)
+			assert_int_not_equal(hash[i], hash[k]);
+	}
+}
+
+TEST(each_table_of_tokens_has_a_seed_of_its_own)
+{
+	struct tok_model m = {0};
+	struct tok_index x = {0}, y = {0};
+
+	assert_true(tok_index_init(&x, &m, NULL) && tok_index_init(&y, &m, NULL));
+	assert_memory_not_equal(&x.seed, &y.seed, sizeof(x.seed));
+	tok_index_free(&x);
+	tok_index_free(&y);
+}
+
 /* As a whole, and in a text: first ids, whether it is fed at once or byte by byte. */
 static void
 assert_encodes(const struct tok_vocab *v, const char *text, const uint32_t *want, size_t n)
@@ -136,7 +171,8 @@ FOLDER_TEST(files_without_all_bytes_are_refused)
 	assert_refused(put_text(state, "a.tiktoken", ""), "0 lines with a rank");
 }
 
-/* The work on a token is bounded by the square of its 1024 bytes at most. */
+/* The work on a token is bounded by the square of its 1024 bytes at most, and that on all of them
+ * by the sum of 1024 such tokens. */
 FOLDER_TEST(tokens_of_1024_bytes_load_and_longer_ones_are_refused)
 {
 	char *more = malloc(4096 * 16), *at = more;
@@ -152,5 +188,20 @@ FOLDER_TEST(tokens_of_1024_bytes_load_and_longer_ones_are_refused)
 		at += sprintf(at, "QUFB");
 	sprintf(at, " 270\n");
 	assert_ranks_refused(state, more, "line 271: expected \"base64 rank\"");
+	free(more);
+}
+
+/* Their squares are just above the limit, 2^30. */
+FOLDER_TEST(many_long_tokens_are_refused)
+{
+	enum { TOKENS = 1030, BYTES = 1023 };
+	char *more = malloc(TOKENS * (BYTES / 3 * 4 + 8)), *at = more;
+
+	for (int t = 0; t < TOKENS; t++) {
+		for (int i = 0; i < BYTES; i += 3) /* "aaa", "aab" */
+			at += sprintf(at, t >> i / 3 % 11 & 1 ? "YWFi" : "YWFh");
+		at += sprintf(at, " %d\n", SMALL_RANKS + t);
+	}
+	assert_ranks_refused(state, more, "its tokens are too long: the squares of their bytes");
 	free(more);
 }

@@ -396,3 +396,27 @@ TEST(a_text_in_memory_loads_as_its_file)
 	free(text);
 	json_decref(document);
 }
+
+/* If no merge before makes a part, all bytes of the token are merged. */
+FOLDER_TEST(many_long_tokens_with_parts_that_no_merge_makes_are_refused)
+{
+	enum { TOKENS = 1100, LEN = 1000 }; /* their squares are above the limit, 2^30 */
+	json_t *document = small_tokenizer_json();
+	json_t *vocab = json_object_get(json_object_get(document, "model"), "vocab");
+	json_t *merges = json_object_get(json_object_get(document, "model"), "merges");
+
+	for (int t = 0; t < TOKENS; t++) {
+		char part[LEN], token[LEN + 1], merge[LEN + 2];
+
+		for (int i = 0; i < LEN - 1; i++)
+			part[i] = (char)('a' + (t >> i % 11 & 1));
+		part[LEN - 1] = '\0';
+		snprintf(token, sizeof(token), "%sc", part);
+		snprintf(merge, sizeof(merge), "%s c", part);
+		json_object_set_new(vocab, part, json_integer(SMALL_RANKS + 1 + 2 * t));
+		json_object_set_new(vocab, token, json_integer(SMALL_RANKS + 2 + 2 * t));
+		json_array_append_new(merges, json_string(merge));
+	}
+	assert_refused(put_json(state, "tokenizer.json", document),
+		"its tokens are too long: the squares of their bytes");
+}

@@ -39,9 +39,6 @@ check(const char *file, const struct tok_sp_model *sp, struct tok_error *err)
 		       file);
 }
 
-/* Limit of the sum of len * len over all pieces: the steps needed to find their merges. */
-#define WORK_MAX ((uint64_t)1 << 30)
-
 static bool
 check_pieces(const char *file, const struct tok_sp_model *sp, struct tok_error *err)
 {
@@ -53,8 +50,9 @@ check_pieces(const char *file, const struct tok_sp_model *sp, struct tok_error *
 	for (uint32_t id = 0; id < sp->n; id++) {
 		const struct tok_sp_piece *p = &sp->piece[id];
 
-		work += (uint64_t)p->len * p->len;
 		n_unknown += p->type == TOK_SP_UNKNOWN;
+		if (!tok_model_add_work(&work, p->len, err))
+			return false;
 		if (p->type == TOK_SP_UNUSED)
 			return tok_fail(err, "%s: piece %u is UNUSED: not implemented", file, id);
 		if (p->type == TOK_SP_BYTE && tok_piece_byte(p->text, p->len) < 0)
@@ -70,14 +68,9 @@ check_pieces(const char *file, const struct tok_sp_model *sp, struct tok_error *
 	}
 	if (n_unknown > 1 || (n_unknown == 0 && is_normalized(sp)))
 		return tok_fail(err, "%s: %u pieces are UNKNOWN, expected one", file, n_unknown);
-	if (sp->n > TOK_MAX_IDS - TOK_PIECE_PARTS)
-		return tok_fail(err, "%s: %u pieces, the limit is %u", file, sp->n,
-			TOK_MAX_IDS - TOK_PIECE_PARTS);
-	return work <= WORK_MAX ||
-	       tok_fail(err,
-		       "%s: its pieces are too long: the squares of their bytes are %llu in all, "
-		       "the limit is %llu",
-		       file, (unsigned long long)work, (unsigned long long)WORK_MAX);
+	return sp->n <= TOK_MAX_IDS - TOK_PIECE_PARTS ||
+	       tok_fail(err, "%s: %u pieces, the limit is %u", file, sp->n,
+		       TOK_MAX_IDS - TOK_PIECE_PARTS);
 }
 
 /* Add a piece that is searched in the text before encoding. */

@@ -27,12 +27,13 @@ hold(struct tok_stream *s, const uint8_t *p, uint32_t len)
 }
 
 /* The mark at the end of a word is a blank, which no word has. */
-static void
+static bool
 close_pretoken(struct tok_stream *s, uint32_t **ids)
 {
-	if (s->vocab->word_end)
-		tok_pretoken_push(s, (const uint8_t *)" ", 1, ids);
+	if (s->vocab->word_end && !tok_pretoken_push(s, (const uint8_t *)" ", 1, ids))
+		return false;
 	*ids = tok_pretoken_close(s, *ids);
+	return true;
 }
 
 /*
@@ -79,15 +80,15 @@ encode_steps(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t *again, 
 				*ids = tok_bytes_ids(v, p + at, len, *ids);
 				return at + len;
 			}
-			fits = take_held(s, ids) && tok_pretoken_push(s, p + at, len, ids);
-			close_pretoken(s, ids);
+			fits = take_held(s, ids) && tok_pretoken_push(s, p + at, len, ids) &&
+			       close_pretoken(s, ids);
 			return fits ? at + len : TOK_NO_BORDER;
 		case TOK_STEP_HELD_CLOSE:
-			fits = take_held(s, ids);
-			close_pretoken(s, ids);
+			fits = take_held(s, ids) && close_pretoken(s, ids);
 			return fits ? at : TOK_NO_BORDER;
 		case TOK_STEP_CLOSE:
-			close_pretoken(s, ids);
+			if (!close_pretoken(s, ids))
+				return TOK_NO_BORDER;
 			at -= s->n_held - before;
 			s->n_held = 0;
 			*again = before;
@@ -150,7 +151,7 @@ finish(struct tok_stream *s, uint32_t **ids)
 		if (step == TOK_STEP_HELD_CLOSE)
 			fits = take_held(s, ids);
 		if (step != TOK_STEP_AGAIN)
-			close_pretoken(s, ids);
+			fits = fits && close_pretoken(s, ids);
 		again = s->n_held;
 		s->n_held = 0;
 		if (!fits || !encode_again(s, again, ids))

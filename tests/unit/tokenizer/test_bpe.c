@@ -503,6 +503,20 @@ TEST(carry_beyond_its_limit_is_an_error)
 	assert_int_equal(r.status, TOK_BAD);
 	assert_int_equal(r.error, TOK_ERROR_FINISHED);
 
+	/* The mark of a word's end is one byte more. */
+	for (uint32_t most = TOK_CARRY_MAX - 1; most <= TOK_CARRY_MAX; most++) {
+		v->word_end = TOK_WORD_END_MARK;
+		tok_stream_init(&s, v, NULL, 0);
+		r = tok_stream_feed(&s, c.text, most, false, ids, sizeof(ids) / 4);
+		assert_int_equal(r.status, TOK_OK);
+		assert_int_equal(tok_stream_waiting(&s), most);
+		r = tok_stream_feed(&s, NULL, 0, true, ids, sizeof(ids) / 4);
+		assert_int_equal(r.error, most < TOK_CARRY_MAX ? TOK_ERROR_NONE : TOK_ERROR_CARRY);
+		if (most < TOK_CARRY_MAX)
+			assert_int_equal(ids[r.produced - 1], v->ext[' ']);
+		v->word_end = TOK_WORD_END_NONE;
+	}
+
 	/* A pretoken that lies whole in the piece: what comes before it is given out, and no more.
 	 */
 	for (int way = 0; way < 3; way++) {

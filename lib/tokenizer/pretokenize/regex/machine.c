@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* clang-format off */
 /*
  * Readings to one table of steps (enum tok_pretok_step). A state of the machine is the set of all
  * readings that the text so far may turn out to have. What all of them say is certain: a character
  * before which none has a border is taken, one before which all have one ends the pretoken. Where
  * they differ, characters are held until the readings that are left agree.
  *
- *   regexes     \p{N}, then [ab]+c            held      readings that differ
- *   text        ;  a  b  7  ...
+ *   regexes     \p{N}, then [ab]+c
+ *   text        ;  a  b  7  ...               held      readings that differ
  *   step        TAKE                                    a gap
- *                  HOLD                       a         a match may begin before a, or the gap goes
- * on HOLD                    ab AGAIN                          7 ends it: no match, a border behind
- * ab TAKE                       (a again) the gap, known TAKE                              (b
- * again) CLOSE
+ *                  HOLD                       a         a match begins before a, or the gap goes on
+ *                     HOLD                    ab
+ *                        AGAIN                          7 ends it: no match, a border behind ab
+ *                  TAKE                       (a again) the gap, known
+ *                     TAKE                    (b again)
+ *                        CLOSE
  */
+/* clang-format on */
 #include <stdlib.h>
 #include <string.h>
 
@@ -281,6 +285,8 @@ minimize(struct rx *rx, const uint16_t *to, uint32_t n, uint32_t width, uint16_t
 		before = now;
 		now = 0;
 		for (uint32_t s = 0; keys != NULL && key != NULL && next != NULL && s < n; s++) {
+			uint32_t number;
+
 			key[0] = group[s];
 			for (uint32_t c = 0; c < width; c++) {
 				const uint16_t e = to[s * width + c];
@@ -288,7 +294,12 @@ minimize(struct rx *rx, const uint16_t *to, uint32_t n, uint32_t width, uint16_t
 				key[1 + c] = entry((enum tok_pretok_step)(e & TOK_STEP_MASK),
 					group[e >> TOK_STEP_BITS]);
 			}
-			next[s] = (uint16_t)rx_number(&round, keys, key, width + 1);
+			number = rx_number(&round, keys, key, width + 1);
+			if (number == RX_NO_NUMBER) {
+				rx_free(&round);
+				return 0;
+			}
+			next[s] = (uint16_t)number;
 			now = keys->n; /* there are not more of them than states */
 		}
 		if (now > 0)

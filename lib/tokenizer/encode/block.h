@@ -22,7 +22,8 @@ struct tok_block {
 	uint16_t missed[TOK_BLOCK + 8], left[TOK_BLOCK]; /* indices: not cached; not a token */
 	uint16_t second[TOK_BLOCK];			 /* in the second way of their sets */
 	struct tok_bpe_word word[TOK_BLOCK];		 /* to be merged */
-	uint32_t merged[TOK_BLOCK_MERGED];		 /* their ids */
+	/* their ids; as many as TOK_CACHE_SOME are copied of each */
+	uint32_t merged[TOK_BLOCK_MERGED + TOK_CACHE_SOME];
 };
 
 /*

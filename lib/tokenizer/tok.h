@@ -33,7 +33,8 @@ struct tok_error {
 
 /*
  * The allocator for tables. alloc returns zeroed memory aligned to `align` (a power of two), or
- * NULL. free releases memory that alloc returned. Both are called only while loading and freeing.
+ * NULL. free releases memory that alloc returned. Both are called only while a vocabulary or a
+ * cache is made or freed.
  */
 struct tok_mem {
 	void *(*alloc)(void *ctx, size_t bytes, size_t align);
@@ -178,7 +179,8 @@ bool tok_vocab_added(const struct tok_vocab *v, uint32_t i, struct tok_added_inf
 
 /*
  * A cache of the ids of pretokens seen before. It has a fixed size and belongs to one thread.
- * `entries` is rounded up to a power of two; 0: the default. NULL if memory allocation fails.
+ * `entries` is rounded up to a power of two from 16 to 2^24; 0: the default. NULL if memory
+ * allocation fails.
  */
 struct tok_cache *tok_cache_create(
 	const struct tok_vocab *v, uint32_t entries, const struct tok_mem *mem);
@@ -413,7 +415,7 @@ void tok_stream_init(
  * Feed `n` bytes at `text`. `last`: the text ends here (n may be 0). Ids that are certain are
  * written to ids[0 .. produced). If room >= tok_stream_bound(s, n), the result is never TOK_MORE.
  * If room < tok_stream_bound(s, 1), the call may consume nothing; that bound is at most
- * TOK_STREAM_HELD_MAX. Uses about 100 KiB of stack.
+ * TOK_STREAM_HELD_MAX. Uses at most 128 KiB of stack.
  */
 struct tok_result tok_stream_feed(
 	struct tok_stream *s, const void *text, size_t n, bool last, uint32_t *ids, size_t room);
@@ -459,7 +461,7 @@ struct tok_range {
  *
  * Returns false if the text is not UTF-8, if the ids do not cover the text (a wrong id of the same
  * length may pass), or if the vocabulary has no offsets (tok_has_offsets); the contents of range[]
- * and word[] are then undefined. Not for the hot path. Uses about 100 KiB of stack.
+ * and word[] are then undefined. Not for the hot path. Uses at most 128 KiB of stack.
  */
 bool tok_offsets(const struct tok_vocab *v, const void *text, size_t n, uint32_t flags,
 	const uint32_t *ids, size_t n_ids, struct tok_range *range, uint32_t *word);

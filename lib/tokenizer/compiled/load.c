@@ -133,7 +133,11 @@ map_file(struct opened *f, struct tok_error *err)
 		return tok_fail(err, "%s: %s", f->shown, strerror(errno));
 	}
 	madvise(f->map, f->bytes, MADV_HUGEPAGE); /* on tmpfs, where it is allowed */
-	/* Read the whole file now. A disk error is then an error here, not a SIGBUS later. */
+	/*
+	 * Read the whole file now: a disk error is an error here, and the first texts wait for no
+	 * disk. The kernel may still drop pages and read them again, and truncating the file is a
+	 * SIGBUS. A program that must not wait copies the tables (`mem`), as dpdk-tokd does.
+	 */
 	if (madvise(f->map, f->bytes, MADV_POPULATE_READ) != 0 && errno != EINVAL)
 		return tok_fail(err, "%s: it cannot be read: %s", f->shown, strerror(errno));
 	if (tok_compiled_sum(f->map + sizeof(f->h), f->bytes - sizeof(f->h)) != f->h.data_sum)

@@ -120,6 +120,37 @@ add_number(struct sum *s, uint32_t x)
 	add_bytes(s, le, sizeof(le));
 }
 
+static void
+add_text(struct sum *s, const uint8_t *text, uint32_t n)
+{
+	add_number(s, n);
+	add_bytes(s, text, n);
+}
+
+/* The steps of a normalizer: what each kind uses, and not the struct, which may change. */
+static void
+add_norm(struct sum *s, const struct tok_model_norm *norm)
+{
+	add_number(s, norm->n);
+	for (uint32_t i = 0; i < norm->n; i++) {
+		const struct tok_model_step *step = &norm->step[i];
+
+		add_number(s, step->kind);
+		add_number(s, step->kind == TOK_NORM_MAP ? step->n_ops : step->arg);
+		for (uint32_t k = 0; k < step->n_ops; k++) {
+			const struct tok_map_op *op = &step->op[k];
+
+			add_number(s, op->kind);
+			add_number(s, op->cp);
+			add_text(s, op->to, op->n_to);
+		}
+		if (step->kind == TOK_NORM_LITERAL) {
+			add_text(s, step->literal.text, step->literal.n);
+			add_text(s, step->literal.to, step->literal.n_to);
+		}
+	}
+}
+
 /*
  * Normalizer, words and tokens of a WordPiece model. Its special tokens are treated as text. The
  * decoder's cleanup does not affect ids.
@@ -217,7 +248,7 @@ tok_model_checksum(const struct tok_model *m)
 	if (tok_norm_is_form_c(&m->norm))
 		add_number(s, 0x4e4643);
 	else if (m->norm.n > 0)
-		add_bytes(s, &m->norm, sizeof(m->norm));
+		add_norm(s, &m->norm);
 	if (m->metaspace.stage != TOK_METASPACE_OFF)
 		add_number(
 			s, 0x73700000u | (uint32_t)m->metaspace.stage << 8 | m->metaspace.prefix);

@@ -58,7 +58,8 @@ struct tok_norm_step {
 #define TOK_MAP_TEXT (1u << 31)
 #define TOK_MAP_AROUND (1u << 30)
 #define TOK_MAP_BITS 6
-#define TOK_MAP_BYTES ((1u << TOK_MAP_BITS) - 1) /* most bytes of a text */
+#define TOK_MAP_BYTES ((1u << TOK_MAP_BITS) - 1)       /* most bytes of a text */
+#define TOK_MAP_TEXTS (TOK_MAP_AROUND >> TOK_MAP_BITS) /* offsets are below */
 
 struct tok_literal {
 	uint8_t n, n_to;

@@ -397,6 +397,63 @@ TEST(a_text_in_memory_loads_as_its_file)
 	json_decref(document);
 }
 
+#define REPLACE(from, to)                                                                          \
+	"{\"type\": \"Replace\", \"pattern\": {\"String\": \"" from "\"}, \"content\": \"" to "\"}"
+#define LOWER "{\"type\": \"Lowercase\"}"
+#define STRIP(left) "{\"type\": \"Strip\", \"strip_left\": " left ", \"strip_right\": true}"
+#define NORMALIZERS(list) "{\"type\": \"Sequence\", \"normalizers\": [" list "]}"
+
+/* Clients and appliances of different builds compare it. */
+FOLDER_TEST(the_checksum_is_of_each_step_of_a_normalizer_and_of_nothing_else)
+{
+	static const char *const rows[] = {
+		NORMALIZERS(
+			LOWER ", " REPLACE("a", "xy") ", " REPLACE("ab", "c") ", " STRIP("true")),
+		NORMALIZERS(
+			LOWER ", " REPLACE("b", "xy") ", " REPLACE("ab", "c") ", " STRIP("true")),
+		NORMALIZERS(
+			LOWER ", " REPLACE("a", "xz") ", " REPLACE("ab", "c") ", " STRIP("true")),
+		NORMALIZERS(
+			LOWER ", " REPLACE("a", "xy") ", " REPLACE("abc", "c") ", " STRIP("true")),
+		NORMALIZERS(
+			LOWER ", " REPLACE("a", "xy") ", " REPLACE("ab", "") ", " STRIP("true")),
+		NORMALIZERS(
+			LOWER ", " REPLACE("a", "xy") ", " REPLACE("ab", "c") ", " STRIP("false")),
+		NORMALIZERS(
+			REPLACE("a", "xy") ", " LOWER ", " REPLACE("ab", "c") ", " STRIP("true")),
+		NORMALIZERS(LOWER ", " REPLACE("a", "xy") ", " STRIP("true")),
+	};
+	uint32_t sum[N(rows)];
+
+	for (size_t i = 0; i < N(rows); i++) {
+		json_t *document = small_tokenizer_json();
+
+		set_at(document, "normalizer", rows[i]);
+		sum[i] = assert_loads(put_json(state, "tokenizer.json", document));
+		for (size_t k = 0; k < i; k++)
+			assert_int_not_equal(sum[i], sum[k]);
+	}
+	assert_int_equal(sum[0], 0xfaff8ee7);
+}
+
+FOLDER_TEST(a_normalizer_that_makes_too_much_of_a_character_is_refused_with_the_limit)
+{
+	static const char says[] = "the normalizer makes too much of U+0061: the limits are 64 "
+				   "characters and 63 bytes";
+	static const char *const rows[] = {
+		NORMALIZERS(REPLACE("a", "bbbbbbbbbbbbbbb") ", " REPLACE("b", "ccccc")),
+		NORMALIZERS(REPLACE("a", "bbbbbbbbbbbbbbb") ", " REPLACE(
+			"b", "\xe4\xb8\xad\xe4\xb8\xad")),
+	};
+
+	for (size_t i = 0; i < N(rows); i++) {
+		json_t *document = small_tokenizer_json();
+
+		set_at(document, "normalizer", rows[i]);
+		assert_refused(put_json(state, "tokenizer.json", document), says);
+	}
+}
+
 /* If no merge before makes a part, all bytes of the token are merged. */
 FOLDER_TEST(many_long_tokens_with_parts_that_no_merge_makes_are_refused)
 {

@@ -18,6 +18,8 @@ struct making {
 	uint16_t *page;				/* of all maps */
 	uint8_t *text;
 	size_t n_text, room;
+	struct tok_error *err;
+	bool refused; /* err says why; else there is no memory */
 };
 
 static void
@@ -196,7 +198,20 @@ mark_op(struct making *g, const struct tok_map_op *op)
 
 /* ---- elements ---- */
 
-/* The element of a character; UINT32_MAX: its text is too long, or there is no memory. */
+#define NO_ELEMENT UINT32_MAX
+
+static uint32_t
+refuse(struct making *g, uint32_t cp)
+{
+	g->refused = true;
+	tok_fail(g->err,
+		"the normalizer makes too much of U+%04X: the limits are %u characters and %u "
+		"bytes, and %u bytes for all characters",
+		cp, PARTS_MAX, TOK_MAP_BYTES, TOK_MAP_TEXTS);
+	return NO_ELEMENT;
+}
+
+/* The element of a character; NO_ELEMENT: refused, or there is no memory. */
 static uint32_t
 element_of(struct making *g, const struct tok_model_step *step, uint32_t cp)
 {
@@ -210,7 +225,7 @@ element_of(struct making *g, const struct tok_model_step *step, uint32_t cp)
 		for (uint32_t k = 0; k < n; k++) {
 			more += apply_one(g, &step->op[i], from[k], to + more);
 			if (more > PARTS_MAX)
-				return UINT32_MAX;
+				return refuse(g, cp);
 		}
 		memcpy(from, to, more * sizeof(*to));
 		n = more;
@@ -223,14 +238,14 @@ element_of(struct making *g, const struct tok_model_step *step, uint32_t cp)
 		uint8_t *more = realloc(g->text, 2 * g->room + 4 * PARTS_MAX);
 
 		if (more == NULL)
-			return UINT32_MAX;
+			return NO_ELEMENT;
 		g->text = more;
 		g->room = 2 * g->room + 4 * PARTS_MAX;
 	}
 	for (uint32_t i = 0; i < n; i++)
 		len += tok_utf8_encode(from[i], g->text + at + len);
-	if (len > TOK_MAP_BYTES)
-		return UINT32_MAX;
+	if (len > TOK_MAP_BYTES || at >= TOK_MAP_TEXTS)
+		return refuse(g, cp);
 	g->n_text += len;
 	return TOK_MAP_TEXT | (uint32_t)at << TOK_MAP_BITS | len;
 }
@@ -257,7 +272,7 @@ make_map(struct making *g, const struct tok_model_step *step, uint16_t *page)
 				const uint32_t i = 64 * w + (uint32_t)__builtin_ctzll(bits);
 
 				element[i] = element_of(g, step, p * TOK_PAGE + i);
-				if (element[i] == UINT32_MAX)
+				if (element[i] == NO_ELEMENT)
 					return false;
 			}
 		}
@@ -324,7 +339,7 @@ tok_norm_build(struct tok_vocab *v, const struct tok_model_norm *norm, struct to
 	const struct tok_runs classes = {tok_bert_classes, tok_bert_classes_n, TOK_BERT_CLASS_BITS};
 	struct making *g = calloc(1, sizeof(*g));
 	uint32_t n_maps = 0, n_literals = 0;
-	bool ok;
+	bool ok, refused;
 
 	for (uint32_t i = 0; i < norm->n; i++) {
 		n_maps += norm->step[i].kind == TOK_NORM_MAP;
@@ -333,8 +348,10 @@ tok_norm_build(struct tok_vocab *v, const struct tok_model_norm *norm, struct to
 	ok = norm->n == 0 || (g != NULL && tok_spread_runs(&g->bert, classes));
 	if (ok && norm->n > 0) {
 		g->elements.bytes = TOK_PAGE * sizeof(uint32_t);
+		g->err = err;
 		ok = make_all(v, norm, g, n_maps, n_literals);
 	}
+	refused = g != NULL && g->refused;
 	if (g != NULL) {
 		free(g->bert.value);
 		free(g->elements.page);
@@ -342,7 +359,7 @@ tok_norm_build(struct tok_vocab *v, const struct tok_model_norm *norm, struct to
 	}
 	free(g);
 	if (!ok)
-		return tok_fail(err, "out of memory for the tables of the normalizer");
+		return !refused && tok_fail(err, "out of memory for the tables of the normalizer");
 	tok_norm_sum(v);
 	return true;
 }

@@ -6,12 +6,7 @@
  * a border never depends on what is before it (pretokenize/regex/fresh.c). Set-up only.
  */
 #include "pretokenize/pretok.h"
-
-static bool
-is_letter(uint32_t c)
-{
-	return (c | 0x20) - 'a' < 26;
-}
+#include "unicode/word.h"
 
 /* No ASCII text becomes another, but for the case of letters. */
 static bool
@@ -21,8 +16,9 @@ map_keeps_ascii(const struct tok_norm *norm, uint32_t map)
 		const uint32_t e = tok_map_element(norm, map, c);
 		const uint32_t at = (e & ~TOK_MAP_TEXT) >> TOK_MAP_BITS;
 
-		if (e != 0 && !(is_letter(c) && e & TOK_MAP_TEXT && (e & TOK_MAP_BYTES) == 1 &&
-				      is_letter(norm->text[at])))
+		if (e != 0 &&
+			!(tok_is_ascii_letter(c) && e & TOK_MAP_TEXT && (e & TOK_MAP_BYTES) == 1 &&
+				tok_is_ascii_letter(norm->text[at])))
 			return false;
 	}
 	return true;
@@ -32,7 +28,7 @@ static bool
 has_blank_or_letter(const uint8_t *p, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		if (p[i] <= ' ' || is_letter(p[i]))
+		if (p[i] <= ' ' || tok_is_ascii_letter(p[i]))
 			return true;
 	}
 	return false;
@@ -75,8 +71,9 @@ normalizer_keeps_place(const struct tok_vocab *v)
 }
 
 /*
- * In a state behind a letter: do a blank and the end of the text the same, and end the pretoken?
- * Held text ends with this letter. Stepped again, it leads to such a state again.
+ * In a state behind a letter: do a blank and the end of the text do the same, and end the pretoken?
+ * held: the letter is held. Behind "'r" it may belong to GPT-2's "'re". A blank and the end both
+ * close the pretoken "'", and the r is stepped again: to another state behind a letter.
  */
 static bool
 ends_before_blank(const struct tok_vocab *v, uint32_t state, bool held)
@@ -105,7 +102,7 @@ letters_end_before_blank(const struct tok_vocab *v)
 			uint32_t state = from;
 			enum tok_pretok_step step;
 
-			if (!is_letter(c))
+			if (!tok_is_ascii_letter(c))
 				continue;
 			step = tok_pretok_step(v, &state, c);
 			if ((step == TOK_STEP_TAKE && !ends_before_blank(v, state, false)) ||

@@ -124,7 +124,7 @@ find_tokens(const struct tok_vocab *v, uint8_t byte, uint32_t *token)
 	const struct tok_node *node = &v->node[0];
 	uint32_t longest = 0;
 
-	for (uint32_t n = 1; node->child[byte >> 6] >> (byte & 63) & 1; n++) {
+	for (uint32_t n = 1; tok_has_child(node, byte); n++) {
 		if (n > TOK_BYTE_RUN_MAX)
 			return 0;
 		node = &v->node[tok_child(node, byte)];

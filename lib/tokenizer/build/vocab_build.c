@@ -162,7 +162,7 @@ link_node(struct tok_vocab *v, uint32_t parent, uint32_t child, uint8_t byte)
 		for (;;) {
 			const struct tok_node *f = &v->node[at];
 
-			if (f->child[byte >> 6] >> (byte & 63) & 1) {
+			if (tok_has_child(f, byte)) {
 				node->fail = tok_child(f, byte);
 				break;
 			}

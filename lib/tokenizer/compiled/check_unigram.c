@@ -21,12 +21,6 @@ struct reached {
 	uint8_t byte;
 };
 
-static bool
-has_child(const struct tok_node *node, uint8_t byte)
-{
-	return node->child[byte >> 6] >> (byte & 63) & 1;
-}
-
 /* The nodes are a tree, numbered breadth first. */
 static bool
 spread(const struct tok_vocab *v, struct reached *reached)
@@ -42,7 +36,7 @@ spread(const struct tok_vocab *v, struct reached *reached)
 		for (uint32_t byte = 0; byte < TOK_BYTES; byte++) {
 			if (byte % 64 == 0 && node->below[byte / 64] != below)
 				return false;
-			if (!has_child(node, (uint8_t)byte))
+			if (!tok_has_child(node, (uint8_t)byte))
 				continue;
 			if (used == v->n_nodes || v->node[used].depth != node->depth + 1)
 				return false;
@@ -66,7 +60,7 @@ links_fit(const struct tok_vocab *v, const struct reached *reached)
 
 		while (up != 0 && want == 0) {
 			up = v->node[up].fail;
-			if (has_child(&v->node[up], byte))
+			if (tok_has_child(&v->node[up], byte))
 				want = tok_child(&v->node[up], byte);
 		}
 		if (node->fail != want)

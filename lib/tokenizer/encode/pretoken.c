@@ -5,10 +5,11 @@
 #include "greedy.h"
 
 /*
- * The machine of bpe_stream.c answers which ids are certain. It is asked as late as possible: it
- * takes kept[n_machine .. n_kept) only when the answer is not in the cache. tok_stream.kept holds
- * the bytes behind one that is in no UTF-8, so that answers and pretokens share the cache. An
- * answer is the number of bytes that are certain, then their ids.
+ * The machine of bpe_stream.c says which ids of the open pretoken are certain. It is slow, so it
+ * takes the kept bytes only when the cache does not have its answer. Answers and pretokens share
+ * the cache: the key of an answer begins with CERTAIN, which is in no UTF-8. Its value is the
+ * number of bytes that are certain, then their ids. If of "unrelia" only "un" is certain, the key
+ * is ff "unrelia", and the value 2 and the id of "un".
  */
 #define CERTAIN 0xff
 

@@ -46,5 +46,5 @@ tok_unigram_bytes(const struct tok_vocab *v, uint32_t piece)
 
 	if (cp == piece)
 		return v->len[piece];
-	return 1 + (cp >= 0x80) + (cp >= 0x800) + (cp >= 0x10000);
+	return tok_utf8_bytes(cp);
 }

@@ -74,12 +74,6 @@ settle(struct tok_stream *s, uint32_t **ids)
 	}
 }
 
-static uint32_t
-utf8_bytes(uint32_t cp)
-{
-	return 1 + (cp >= 0x80) + (cp >= 0x800) + (cp >= 0x10000);
-}
-
 /* Take a normalized character of the word. */
 static void
 add_char(struct tok_stream *s, uint32_t cp, uint32_t ccc, uint32_t **ids)
@@ -93,7 +87,7 @@ add_char(struct tok_stream *s, uint32_t cp, uint32_t ccc, uint32_t **ids)
 		give_up(s, ids);
 		return;
 	}
-	s->n_pos += utf8_bytes(cp);
+	s->n_pos += tok_utf8_bytes(cp);
 	if (ccc != 0)
 		s->word.mark[s->word.n_marks++] = cp | ccc << 24;
 	else if (!take_char(s, cp))

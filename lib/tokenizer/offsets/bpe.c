@@ -31,18 +31,12 @@ copy_source(struct tok_source *to, const struct tok_source *from)
 		to->span.p = (const uint8_t *)to + at;
 }
 
-static uint32_t
-bytes_of(uint32_t cp)
-{
-	return cp < 0x80 ? 1 : cp < 0x800 ? 2 : cp < 0x10000 ? 3 : 4;
-}
-
 /* The held characters, and the next one, belong to the pretoken. */
 static void
 take(struct pretokens *t, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
-		t->end += bytes_of(t->cp[i]);
+		t->end += tok_utf8_bytes(t->cp[i]);
 	t->n_cp -= n;
 	t->n_held = 0;
 	memmove(t->cp, t->cp + n, t->n_cp * sizeof(t->cp[0]));

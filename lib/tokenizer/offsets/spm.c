@@ -103,9 +103,10 @@ count_rest(struct tok_spm_chars *c)
 }
 
 /*
- * The next character behind the map. Of a part, the first comes from the first and so on; if there
- * are more than there were, the others come from the last. A part that leaves nothing belongs to
- * what is before it; to a character that was one too many it gives a place.
+ * The next character behind the map. The first character of a part's new text comes from the first
+ * of its old one, and so on. If there are more, the others come from the last: U+FB01 becomes "fi",
+ * both from it. A part whose new text is empty is skipped, except that a character that was one too
+ * many comes from it: in U+FB01 U+0001, the i comes from U+0001. So it is in the reference.
  */
 static bool
 next_mapped(struct tok_spm_chars *c, struct tok_spm_char *next)

@@ -37,6 +37,13 @@ tok_utf8_length(uint8_t lead)
 	return 2 + (lead >= 0xe0) + (lead >= 0xf0);
 }
 
+/* Length of the UTF-8 of a code point. */
+TOK_INLINE uint32_t
+tok_utf8_bytes(uint32_t cp)
+{
+	return 1 + (cp >= 0x80) + (cp >= 0x800) + (cp >= 0x10000);
+}
+
 /* Can `b` be at index `i` (1-3) of a character that starts with `lead`? */
 TOK_INLINE bool
 tok_utf8_follows(uint8_t lead, unsigned int i, uint8_t b)

@@ -26,6 +26,12 @@ tok_is_word(uint32_t cp)
 	return low % 2 == 1;
 }
 
+static inline bool
+tok_is_ascii_letter(uint32_t c)
+{
+	return (c | 0x20) - 'a' < 26;
+}
+
 /* White_Space of PropList.txt; unchanged since Unicode 6.3. */
 static inline bool
 tok_is_white(uint32_t cp)

@@ -10,6 +10,7 @@
 #include "pretokenize/names.h"
 #include "unicode/classes.h"
 #include "unicode/utf8.h"
+#include "unicode/word.h"
 
 #define DEPTH_MAX 32 /* of groups and classes */
 #define REPEAT_MAX 1000
@@ -77,12 +78,6 @@ set_node(struct parser *s, struct rx_set *set)
 
 /* ---- characters ---- */
 
-static bool
-is_letter(uint32_t c)
-{
-	return (c | 0x20) >= 'a' && (c | 0x20) <= 'z';
-}
-
 /* The range, and its other cases: Kelvin sign is a small k, U+017F a small s. False: not ASCII. */
 static bool
 add_cases(struct rx_range *range, uint32_t *n, uint32_t low, uint32_t high)
@@ -91,7 +86,7 @@ add_cases(struct rx_range *range, uint32_t *n, uint32_t low, uint32_t high)
 	if (high >= 0x80)
 		return false;
 	for (uint32_t c = low; c <= high; c++) {
-		if (!is_letter(c))
+		if (!tok_is_ascii_letter(c))
 			continue;
 		range[(*n)++] = (struct rx_range){c ^ 0x20, c ^ 0x20};
 		if ((c | 0x20) == 'k' || (c | 0x20) == 's') {
@@ -137,9 +132,9 @@ literal(struct parser *s, const uint8_t *at, uint32_t c)
 static int
 hex_digit(uint8_t c)
 {
-	return c >= '0' && c <= '9'		   ? c - '0'
-	       : is_letter(c) && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10
-						   : -1;
+	return c >= '0' && c <= '9'			     ? c - '0'
+	       : tok_is_ascii_letter(c) && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10
+							     : -1;
 }
 
 /* \xHH, \x{H...}, \uHHHH after their letter. */
@@ -226,7 +221,7 @@ escape(struct parser *s, struct rx_set **set, uint32_t *c)
 			*set = rx_set_not(s->rx, *set);
 		return *set != NULL;
 	default:
-		if (*c >= 0x80 || is_letter(*c) || (*c >= '0' && *c <= '9'))
+		if (*c >= 0x80 || tok_is_ascii_letter(*c) || (*c >= '0' && *c <= '9'))
 			return refuse(s, at, "this escape is not implemented") != NULL;
 		return true;
 	}
@@ -251,7 +246,7 @@ is_posix(const struct parser *s)
 
 	if (s->end - s->p < 4 || s->p[0] != '[' || s->p[1] != ':')
 		return false;
-	while (++p < s->end && (is_letter(*p) || *p == '^'))
+	while (++p < s->end && (tok_is_ascii_letter(*p) || *p == '^'))
 		;
 	return s->end - p >= 2 && p[0] == ':' && p[1] == ']';
 }

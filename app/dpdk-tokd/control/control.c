@@ -244,7 +244,8 @@ tokd_control_start(struct tokd_control *c, struct tokd_app *app)
 	c->epoll = epoll_create1(EPOLL_CLOEXEC);
 	c->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	c->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (watch(c, c->signals) != 0 || watch(c, c->wake) != 0 || watch(c, c->attach.epoll) != 0) {
+	if (c->epoll < 0 || c->signals < 0 || c->wake < 0 || watch(c, c->signals) != 0 ||
+		watch(c, c->wake) != 0 || watch(c, c->attach.epoll) != 0) {
 		rc = -errno;
 		TOKD_LOG(control, ERR,
 			"control thread: cannot open its descriptors: %s: raise LimitNOFILE or "

@@ -242,7 +242,7 @@ def test_the_documented_example_compiles_and_runs(
     appliance = start("--vocab", str(gpt2_file))
     appliance.wait_for("ready:")
     with subprocess.Popen([program], stderr=subprocess.PIPE, text=True) as reader:
-        appliance.wait_until(lambda: appliance.telemetry("/tokd/readers") != {})
+        appliance.wait_until(lambda: appliance.telemetry("/tokd/counters")["readers_attached"] == 1)
         assert appliance.stop() == 0
         assert reader.stderr is not None and "dpdk-tokd has ended" in reader.stderr.read()
     assert reader.returncode == 0

@@ -69,7 +69,7 @@ EXTERNAL = {
     "rte_pktmbuf_free_bulk": "back to the pools, as by rte_pktmbuf_free, which is inline",
     "rte_ipv4_frag_reassemble_packet": "a table made whole at start; mbufs are chained, not copied",
     "rte_ipv6_frag_reassemble_packet": "the same",
-    "rte_ip_frag_table_del_expired_entries": "the oldest of that table, while it is full",
+    "rte_ip_frag_table_del_expired_entries": "the oldest of that table, a bounded number",
     "rte_ip_frag_free_death_row": "mbufs of incomplete datagrams, back to their pools",
     "rte_acl_classify": "the sources of --allow, a burst at once: a table made at start",
     r"SHA256_(Init|Update|Final)": "OpenSSL's, on a context of ours: instructions of the CPU",
@@ -224,6 +224,7 @@ NOT_HOT = {
     r"admit|undo": "of a transport's set-up",
     r"has_(portable|avx2|avx512)": "which instruction sets this CPU has, while loading",
     r"prepare": "by rte_mempool_obj_iter, while a pool is made",
+    r"on_lost": "a port's device is reset or removed, on DPDK's interrupt thread",
     r"at_exit": "removes EAL's files, by exit()",
 }
 

@@ -405,12 +405,26 @@ set_mtu(int mtu)
 	close(fd);
 }
 
-/* A network with loopback only, also for threads to come. Returns that of before, or -1. */
+static void
+return_to_network(int before)
+{
+	assert_int_equal(setns(before, CLONE_NEWNET), 0);
+	close(before);
+}
+
+/*
+ * A network with loopback only, also for threads to come. Returns that of before, or -1. qemu-user
+ * does not say what MTU a path has.
+ */
 static int
 leave_network(void)
 {
+	const struct sockaddr_in to = {.sin_family = AF_INET,
+		.sin_port = htons(9),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP};
-	int before = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC), fd;
+	int before = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC), fd, mtu, rc;
+	socklen_t len = sizeof(mtu);
 
 	if (before < 0 || unshare(CLONE_NEWNET) != 0) {
 		print_message("# skipped: no network of its own: %s\n", strerror(errno));
@@ -418,15 +432,15 @@ leave_network(void)
 	}
 	fd = socket(AF_INET, SOCK_DGRAM, 0);
 	assert_int_equal(ioctl(fd, SIOCSIFFLAGS, &lo), 0);
+	assert_int_equal(connect(fd, (const struct sockaddr *)&to, sizeof(to)), 0);
+	rc = getsockopt(fd, IPPROTO_IP, IP_MTU, &mtu, &len);
+	if (rc != 0)
+		print_message("# skipped: no MTU of a path: %s\n", strerror(errno));
 	close(fd);
-	return before;
-}
-
-static void
-return_to_network(int before)
-{
-	assert_int_equal(setns(before, CLONE_NEWNET), 0);
-	close(before);
+	if (rc == 0)
+		return before;
+	return_to_network(before);
+	return -1;
 }
 
 /* In one burst with a text's packets, of which the first does not fit any more. */

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <stdint.h>
+#include <syslog.h>
 
-/* One line to standard error, after the program's name. The journal gets the level. */
-void tokg_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void tokg_log_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void tokg_log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* One line to standard error, after the program's name. The journal gets the level, of syslog.h. */
+void tokg_log_line(int level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#define tokg_log(...) tokg_log_line(LOG_INFO, __VA_ARGS__)
+#define tokg_log_warning(...) tokg_log_line(LOG_WARNING, __VA_ARGS__)
+#define tokg_log_error(...) tokg_log_line(LOG_ERR, __VA_ARGS__)
 
 /* CLOCK_MONOTONIC. */
 uint64_t tokg_now_ns(void);

@@ -28,13 +28,16 @@ static struct {
 	char out[6 * LINE_MAX_BYTES + 128]; /* JSON may take six bytes for one */
 } out_log;
 
-static const char *
-level_name(uint32_t level)
-{
-	static const char *const names[] = {
-		"emergency", "alert", "critical", "error", "warning", "notice", "info", "debug"};
+static const char *const names[] = {
+	"emergency", "alert", "critical", "error", "warning", "notice", "info", "debug"};
 
-	return level - 1 < RTE_DIM(names) ? names[level - 1] : "debug";
+/* As syslog.h has it. What comes by no call for a message has no level of its own. */
+static int
+severity(void)
+{
+	const uint32_t level = (uint32_t)rte_log_cur_msg_loglevel() - 1;
+
+	return level <= LOG_DEBUG ? (int)level : LOG_DEBUG;
 }
 
 /* Bytes of a line's "EAL: " or "tokd.main: " without ": "; 0: none. */
@@ -68,31 +71,30 @@ write_line(void)
 {
 	const size_t part = part_bytes(out_log.line, out_log.n);
 	const size_t skip = part != 0 ? part + 2 : 0;
-	const int level = rte_log_cur_msg_loglevel();
+	const int level = severity();
 	char *to = out_log.out;
 	struct timespec now;
 	char at[32];
 	struct tm utc;
 
-	/* sd-daemon(3): the journal takes it off, and has the level of it. */
+	/* sd-daemon(3): the journal reads the level, and removes it from the line. */
 	if (out_log.journal)
-		to += sprintf(to, "<%d>", level - 1);
+		to += sprintf(to, "<%d>", level);
 	clock_gettime(CLOCK_REALTIME, &now);
 	strftime(at, sizeof(at), "%Y-%m-%dT%H:%M:%S", gmtime_r(&now.tv_sec, &utc));
 	if (out_log.json) {
 		to += sprintf(to,
 			"{\"time\":\"%s.%03ldZ\",\"level\":\"%s\",\"part\":\"%.*s\",\"message\":\"",
-			at, now.tv_nsec / 1000000, level_name((uint32_t)level), (int)part,
-			out_log.line);
+			at, now.tv_nsec / 1000000, names[level], (int)part, out_log.line);
 		to = put_json(to, out_log.line + skip, out_log.n - skip);
 		to += sprintf(to, "\"}\n");
 	} else {
-		to += sprintf(to, "%s.%03ldZ %s %.*s\n", at, now.tv_nsec / 1000000,
-			level_name((uint32_t)level), (int)out_log.n, out_log.line);
+		to += sprintf(to, "%s.%03ldZ %s %.*s\n", at, now.tv_nsec / 1000000, names[level],
+			(int)out_log.n, out_log.line);
 	}
 	(void)!write(STDERR_FILENO, out_log.out, (size_t)(to - out_log.out));
 	if (!out_log.journal)
-		syslog(level - 1, "%.*s", (int)out_log.n, out_log.line);
+		syslog(level, "%.*s", (int)out_log.n, out_log.line);
 	out_log.n = 0;
 }
 
@@ -120,8 +122,8 @@ tokd_log_open(bool json)
 	/* By lines: each is taken while its own level is the current one. */
 	setvbuf(f, buffer, _IOLBF, sizeof(buffer));
 	out_log.json = json;
-	out_log.journal =
-		tokd_notify_is_journal(); /* else to syslog too, as EAL's own stream does */
+	/* Not the journal: to syslog too, as EAL's own stream does. */
+	out_log.journal = tokd_notify_is_journal();
 	rte_openlog_stream(f);
 }
 

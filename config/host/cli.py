@@ -190,8 +190,8 @@ def _apply(root: Root, plan: Plan, args: argparse.Namespace) -> int:
                 if not writes:
                     raise
                 raise Failed(
-                    f"{error}; what is applied so far stays: mend this and apply again, or "
-                    "tokd-host revert"
+                    f"{error}; what was applied before stays: correct this and apply again, "
+                    "or run tokd-host revert"
                 ) from error
         if _known(root, args) != plan:  # else keep the file, with the administrator's comments
             root.write(CONF, plan.text())

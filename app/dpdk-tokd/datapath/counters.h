@@ -108,8 +108,7 @@
 	X(DROP_LENGTH, "drop_length", "refused: length fields disagree, or flags misplaced")       \
 	X(DROP_VOCAB, "drop_vocab", "refused: vocabulary not loaded")                              \
 	X(DROP_OFFSET, "drop_offset", "refused: byte offset does not continue the text")           \
-	X(DROP_TOO_LONG, "drop_too_long",                                                          \
-		"refused: text longer than --max-text, or of more than 2^32 ids")                  \
+	X(DROP_TOO_LONG, "drop_too_long", "refused: text longer than --max-text, or of 2^32 ids")  \
 	X(DROP_TEXT, "drop_text", "refused: plain text the tokenizer rejects")                     \
 	X(DROP_SHUTDOWN, "drop_shutdown", "refused: new text while shutting down")                 \
 	X(DROP_VALIDATE, "drop_validate",                                                          \

@@ -129,7 +129,7 @@ void tokd_worker_turn(struct tokd_worker *w);
 /* Open streams, for draining. Any thread. */
 uint32_t tokd_worker_open_streams(const struct tokd_worker *w);
 
-/* The same. */
+/* As it is now. Any thread. */
 static inline uint64_t
 tokd_worker_counter(const struct tokd_worker *w, int c)
 {

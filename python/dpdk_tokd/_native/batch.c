@@ -12,7 +12,7 @@
 #define CHUNK_COST_MIN ((size_t)128 << 10) /* worth waking a thread: it takes 50 us to come */
 #define CHUNKS_A_THREAD 8		   /* so that all end at about the same time */
 
-#define HEAD_ID_BYTES 16	     /* a text usually has more ids than one in so many bytes */
+#define HEAD_ID_BYTES 16	     /* most texts have at least one id for each 16 bytes */
 #define HEAD_BYTES ((size_t)4 << 10) /* fed at once */
 
 struct batch_chunk {

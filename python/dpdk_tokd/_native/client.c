@@ -396,7 +396,8 @@ take_turn(struct client *c, int wait_ms)
 
 			noted &= take_news(c, q, news);
 		}
-		c->busy = false; /* not before: whoever closes it lets go of the others in done[] */
+		c->busy = false; /* only now: closing it earlier would release what is still in
+				    done[] */
 		if (!noted) {
 			Py_CLEAR(news);
 			PyErr_NoMemory();

@@ -125,9 +125,9 @@ PyObject *raise_bad(struct tok_result r, const char *unit);
 const char *why_of(struct tok_result r);
 
 /*
- * Make *text UTF-8, and encode all of it, or all that a cut may leave of it, by so many threads,
- * each with an encoder; ids_free() either way. TOK_MORE: memory is short; TOK_BAD without an error:
- * it has a surrogate. Nothing of Python.
+ * Make *text UTF-8 and encode it on so many threads, each with an encoder. Only its beginning is
+ * encoded if `cut` keeps no more of its ids. Always call ids_free(). TOK_MORE: memory is short;
+ * TOK_BAD without an error: it has a surrogate. Nothing of Python.
  */
 struct tok_result encode_all(const struct vocab *v, struct encoder_text *text, uint32_t flags,
 	const struct batch_cut *cut, struct ids *ids, struct encoder *const *e, uint32_t threads);

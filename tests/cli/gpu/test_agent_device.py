@@ -110,7 +110,7 @@ def test_graphs_have_the_relay_of_an_external_engine(tmp_path: Path) -> None:
         return
     if Path("/dev/nvidiactl").exists():
         pytest.skip("needs TOKD_GPU_DEVICE=cuda:0")
-    # Only the GPU is missing; or CUDA, which another start does not mend.
+    # Either the GPU is missing, or the build has no CUDA: then trying again cannot help.
     command = [AGENT, "--table", "random:5x4", "--device", "cuda:0", *options]
     command += ["--subscribers-socket", tmp_path / "subscribers", "--listen", f"unix:{tmp_path}/r"]
     environment = {k: v for k, v in os.environ.items() if not k.startswith("TOKD_")}

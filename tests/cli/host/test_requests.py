@@ -113,7 +113,7 @@ def test_a_disk_that_cannot_be_written_is_named(tmp_path):
     status, _, wrong = run("etc/security", "apply", *ASK)
     assert status == 3 and "limits: /etc/security/limits.d/dpdk-tokd.conf: cannot write" in wrong
     assert wrong.endswith(
-        "; what is applied so far stays: mend this and apply again, or tokd-host revert\n"
+        "; what was applied before stays: correct this and apply again, or run tokd-host revert\n"
     )
     good(tmp_path, "revert")
     shutil.rmtree(tmp_path / "etc/security")

@@ -285,7 +285,11 @@ def test_a_request_in_work_outlives_the_one_before_in_its_packet(app: App, tmp_p
             reader, writer = await connect()
             writer.write(asked)
             assert (await answer_of(reader))[0] == 200
-            await asyncio.sleep(0.3)
+            idle, later = await connect()
+            later.write(post({"prompt": "two"}))
+            assert (await answer_of(idle))[0] == 200
+            assert await idle.read() == b""  # its time is over, so that of the first would be
+            later.close()
             end.set()
             assert (await answer_of(reader))[0] == 200
             writer.close()

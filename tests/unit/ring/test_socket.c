@@ -83,10 +83,8 @@ FIXTURE_TEST(has_the_group_asked_for)
 	struct tokd_socket s;
 	struct stat st;
 
-	if (geteuid() != 0) {
-		print_message("only root may give any group\n");
-		skip();
-	}
+	if (geteuid() != 0)
+		test_skip("only root may give any group");
 	assert_int_equal(tokd_socket_open(&s, p->path, 0660, 54321), 0);
 	assert_int_equal(stat(p->path, &st), 0);
 	assert_int_equal(st.st_gid, 54321);

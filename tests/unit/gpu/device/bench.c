@@ -50,10 +50,8 @@ limit_from_now(void)
 void
 bench_skip_on_gpu(const char *reason)
 {
-	if (!on_gpu())
-		return;
-	print_message("# skipped: %s\n", reason);
-	skip();
+	if (on_gpu())
+		test_skip("%s", reason);
 }
 
 void

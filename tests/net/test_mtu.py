@@ -76,7 +76,7 @@ def nothing_is_lost(lab: NetLab, appliance: NetAppliance) -> Iterator[None]:
     """Each frame that one end sends comes to the other, and none is a fragment. How often a packet
     is sent depends on the machine's load, too."""
 
-    def missing() -> tuple[int, int]:
+    def sent_and_received() -> list[int]:
         shown = subprocess.run(
             ["ip", "-n", lab.namespace, "-s", "-j", "link", "show", lab.client_if],
             capture_output=True,
@@ -84,14 +84,29 @@ def nothing_is_lost(lab: NetLab, appliance: NetAppliance) -> Iterator[None]:
         ).stdout
         client = json.loads(shown)[0]["stats64"]
         own = appliance.counters()
-        return (
-            own["tx_packets"] - client["rx"]["packets"],
-            client["tx"]["packets"] - own["rx_packets"],
-        )
+        return [
+            own["tx_packets"],
+            client["rx"]["packets"],
+            client["tx"]["packets"],
+            own["rx_packets"],
+        ]
 
-    before, fragments = missing(), appliance.counters()["rx_fragments"]
+    def missing(counts: list[int]) -> tuple[int, int]:
+        return counts[0] - counts[1], counts[2] - counts[3]
+
+    last, same = sent_and_received(), 0
+
+    def nothing_is_under_way() -> bool:
+        nonlocal last, same
+        counts = sent_and_received()
+        same = same + 1 if counts == last else 0
+        last = counts
+        return same == 20
+
+    appliance.wait_until(nothing_is_under_way)
+    before, fragments = missing(last), appliance.counters()["rx_fragments"]
     yield
-    appliance.wait_until(lambda: missing() == before)
+    appliance.wait_until(lambda: missing(sent_and_received()) == before)
     assert appliance.counters()["rx_fragments"] == fragments
 
 

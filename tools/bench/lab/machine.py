@@ -165,6 +165,16 @@ def describe() -> dict[str, Any]:
     }
 
 
+def words(here: dict[str, Any]) -> str:
+    """What a page in doc/results says of the machine that its figures come from."""
+    virtual = "virtual " if here["cpu"]["virtual"].startswith("yes") else ""
+    return (
+        f"Machine: {here['cpu']['model']}, {here['cpu']['cpus']} {virtual}CPUs "
+        f"([more](machine.md)); load average at the start {here['load_average']}.\n"
+        f"Revision {here['revision']}.\n"
+    )
+
+
 def differences(a: dict[str, Any], b: dict[str, Any], keys: tuple[str, ...] = LASTING) -> list[str]:
     """A line for each difference."""
     found = []

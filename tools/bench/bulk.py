@@ -138,22 +138,23 @@ def page(rows: list[str], mb: float, repeats: int, loads: list[float]) -> str:
 
 <!-- Written by tools/bench/bulk.py. -->
 
-{mb:,.0f} MB of text (English, code, other languages; documents of 0.5 to 8 KB) to GPT-2 ids in a
-file of uint16, read from the page cache: `python -m dpdk_tokd encode` beside
-{versions}. Median of {repeats} runs (least-most), interleaved, each in a
-process of its own. All wrote the same ids.
+{mb:,.0f} MB of text to a file of GPT-2 ids (uint16): `python -m dpdk_tokd encode` beside
+{versions}. The text is English, code and other languages, in documents
+of 0.5 to 8 KB, and is in the page cache. Median of {repeats} runs (least-most), interleaved, each in its
+own process. All wrote the same ids.
 
     PYTHONPATH=tools python -m bench.bulk --mb {mb:.0f} --repeats {repeats}
 
-{machine_words()}; load average {min(loads):.1f} to {max(loads):.1f} meanwhile.
+{machine_words()}; load average {min(loads):.1f} to {max(loads):.1f} during the runs. *MB/s of CPU time*: MB of text
+by the CPU time of all threads.
 
 | | threads | MB/s of CPU time | MB/s | peak memory, MB | anonymous memory, MB |
 |---|---|---|---|---|---|
 {table}
 
-gigatoken returns all ids of a call in memory, from where they are written; dpdk-tokd writes them as
-they come. tokenizers had {mb / SMALL:,.0f} MB. Memory that is not anonymous is files, mostly mapped
-input, which the kernel can drop.
+gigatoken keeps all ids in memory until the end; dpdk-tokd writes as it goes. tokenizers encoded
+only {mb / SMALL:,.0f} MB. Memory that is not anonymous is of files, mostly mapped input, which the
+kernel can drop.
 """
 
 

@@ -172,10 +172,10 @@ def section(rows: list[str], mb: int, repeats: int, loads: list[float]) -> str:
 
 <!-- Written by tools/bench/bulk_processes.py. -->
 
-{mb} MB of the same text, {FILES} Parquet files, to Parquet files with the ids as well, by the
+{mb} MB of the same text, in {FILES} Parquet files, to Parquet files of text and ids, by the
 examples of [bulk.md](../user/bulk.md): {versions}.
 Median of {repeats} runs (least-most), interleaved. All wrote the same ids. CPU time is that of all
-processes, Ray's own too.
+processes, including Ray's own.
 
     PYTHONPATH=tools build/ecosystem/bin/python -m bench.bulk_processes --mb {mb} --repeats {repeats}
 

@@ -499,7 +499,7 @@ def refused() -> None:
 DIFFERS = {
     "token of an unknown piece of Unigram": unknown_piece,
     "an added token found in normalized text: its token, and decoded": added_in_normalized_text,
-    "BERT: offset of marks that the normalizer puts in another order": marks_in_another_order,
+    "BERT: offset of a mark that the normalizer moves past another": marks_in_another_order,
     "several normalizers: offsets beside marks where one character becomes several": marks_of_one_character,
     "a stride that leaves no room": no_room,
     "a template with more than `max_length` tokens": no_room_beside_the_template,
@@ -515,6 +515,6 @@ def test_what_differs(row):
 
 def test_the_table_of_what_differs_is_whole():
     page = (REPOSITORY / "doc/user/python.md").read_text()
-    table = page.partition("The differences from `tokenizers`")[2].partition("\n\n| ")[2]
+    table = page.partition("the differences from `tokenizers`")[2].partition("\n\n| ")[2]
     rows = table.partition("\n\n")[0].splitlines()[2:]
     assert [row.split(" | ")[0].removeprefix("| ") for row in rows] == list(DIFFERS)

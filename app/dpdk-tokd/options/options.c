@@ -80,6 +80,23 @@ make_sink_target(struct tokd_options *opt, struct opt_error *e)
 	return true;
 }
 
+/* An option that would do nothing is a mistake of whoever gave it. */
+static bool
+check_sink(struct tokd_options *opt, struct opt_error *e)
+{
+	const char *rdma = opt->rdma_device != NULL ? "--rdma-device"
+			   : opt->rdma_port != 0    ? "--rdma-port"
+			   : opt->rdma_gid != NULL  ? "--rdma-gid"
+						    : NULL;
+
+	if (!make_sink_target(opt, e))
+		return false;
+	if (opt->sink_full == TOKD_SINK_SHED && opt->sink == NULL)
+		return opt_wrong(e, "--sink-full shed: needs --sink; leave out one, or give both");
+	return rdma == NULL || (opt->sink != NULL && opt->sink_target.kind == TOKG_VERBS) ||
+	       opt_wrong(e, "%s: only for --sink gpu=verbs:HOST; leave it out", rdma);
+}
+
 struct tokb_options
 tokd_block_options(const struct tokd_options *opt, uint32_t vocab)
 {
@@ -185,7 +202,7 @@ tokd_options_check(struct tokd_options *opt, struct opt_error *e)
 	if (opt->text_port == opt->udp_port)
 		return opt_wrong(
 			e, "--text-port %u: the same as --udp-port; give another", opt->text_port);
-	return check_side_store(opt, e) && check_block_keys(opt, e) && make_sink_target(opt, e) &&
+	return check_side_store(opt, e) && check_block_keys(opt, e) && check_sink(opt, e) &&
 	       check_pipeline(opt, e) && check_mbufs(opt, e);
 }
 

@@ -154,7 +154,6 @@ class TokdCollector(Collector):
         with Telemetry(self._file_prefix) as t:
             texts = t.help()
             now = t.snapshot()
-            sinks = t.sinks(len(now.workers))
         names = ("version", "revision", "driver", "port_name", "vocab", "vocab_checksum")
         yield InfoMetricFamily("tokd", "what runs", value={n: now.info[n] for n in names})
         yield _gauge("tokd_serving", "0: it is draining", now.info["state"] == "serving")
@@ -198,8 +197,8 @@ class TokdCollector(Collector):
         yield _gauge("tokd_taps", "taps of the token rings", len(now.readers) - len(lags))
         lag = max(lags, default=0)
         yield _gauge("tokd_reader_lag_bytes", "of the slowest reader, in any ring", lag)
-        yield _gauge("tokd_sinks", "GPU sinks: one for each worker, with --sink", len(sinks))
-        connected = sinks.count("running")
+        yield _gauge("tokd_sinks", "GPU sinks: one for each worker, with --sink", len(now.sinks))
+        connected = now.sinks.count("running")
         yield _gauge("tokd_sinks_running", "GPU sinks with a tokd-gpu that answers", connected)
         for key, name, text in PORT:
             yield _counter(f"tokd_port_{name}", text, now.port.get(key, 0))

@@ -155,6 +155,7 @@ class Snapshot:
     histograms: dict[str, list[Histogram]]  # by stage, then worker
     readers: dict[int, dict[str, Any]]  # by slot, taps too; READER_NUMBERS or TAP_NUMBERS at least
     port: dict[str, int]
+    sinks: list[str]  # the state of each worker's GPU sink; none without --sink
 
 
 class Telemetry(Closing):
@@ -348,6 +349,7 @@ class Telemetry(Closing):
             {s: [self.histogram(s, w) for w in range(len(workers))] for s in stages},
             readers,
             self.port(numbers["port"]),
+            self.sinks(len(workers)),
         )
 
     def histogram(self, stage: str, worker: int | None = None) -> Histogram:

@@ -141,7 +141,7 @@ def frame(now: Snapshot, before: Snapshot | None) -> list[str]:
     for name, text in (("imissed", "missed"), ("rx_nombuf", "without an mbuf")):
         if change.port(name) > 0:
             lines[-1] += f", {human(change.port(name))} {text}/s"
-    return lines + _drops(change) + _readers(now)
+    return lines + _drops(change) + _readers(now) + _sinks(change)
 
 
 def _row(change: _Change, name: str, cpu: str, workers: Sequence[int]) -> str:
@@ -202,6 +202,18 @@ def _readers(now: Snapshot) -> list[str]:
             f"{r.get('lag_bytes', '-'):>10} {r.get('lag_worker', '-'):>6}"
         )
     return lines
+
+
+def _sinks(change: _Change) -> list[str]:
+    states = change.now.sinks
+    if not states:
+        return []
+    workers = range(len(states))
+    slots, ids = (human(change.rate(f"sink_{name}", workers)) for name in ("slots", "tokens"))
+    shed, failed = (human(change.total(f"sink_{name}")) for name in ("shed", "failed"))
+    counts = (f"{states.count(state)} {state}" for state in sorted(set(states)))
+    line = f"GPU sinks: {', '.join(counts)}; {slots} slots/s, {ids} ids/s; "
+    return [f"{line}{shed} shed, {failed} failed since the start"]
 
 
 def take(file_prefix: str) -> Snapshot:

@@ -46,6 +46,7 @@ def snapshot(time_s: float, n: int, *, instance: str = "a", workers: int = 2) ->
         {"wire_to_ring": [Histogram(tuple(counts), n * 1e-6, HZ, 5, 4)] * workers},
         {2: {"state": "reading", "pid": 77, "lag_bytes": 640, "lag_worker": 1}},
         {"ipackets": n, "opackets": n, "imissed": n, "rx_nombuf": 0},
+        [],
     )
 
 
@@ -91,6 +92,14 @@ def test_a_tap_has_no_lag() -> None:
     tap = {3: {"mode": "tap", "state": "tapping", "pid": 78}}
     lines = frame(dataclasses.replace(then, time_s=2.0, readers=then.readers | tap), then)
     assert lines[-1].split() == ["3", "tapping", "78", "-", "-"]
+
+
+def test_gpu_sinks_have_a_line() -> None:
+    then = dataclasses.replace(snapshot(1.0, 5), sinks=["running", "no agent"])
+    posted = {"sink_slots": 3000, "sink_tokens": 90_000, "sink_shed": 7}
+    now = dataclasses.replace(then, time_s=3.0, counters=[c | posted for c in then.counters])
+    line = frame(now, then)[-1]
+    assert line.startswith("GPU sinks: 1 no agent, 1 running; 3.0k slots/s, 90.0k ids/s; 14 shed,")
 
 
 def test_numbers_fit_their_columns() -> None:

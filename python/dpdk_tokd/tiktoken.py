@@ -156,7 +156,7 @@ class Encoding:
     ) -> tuple[frozenset[str], frozenset[str]]:
         special = self._special_tokens.keys()
         may = frozenset(special if allowed == "all" else allowed)
-        return may, frozenset(special - may if disallowed == "all" else disallowed)
+        return may, frozenset(special - may if disallowed == "all" else disallowed or ())
 
     def _with_special(self, text: str, allowed: frozenset[str]) -> npt.NDArray[np.uint32]:
         import numpy as np

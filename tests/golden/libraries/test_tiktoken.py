@@ -119,6 +119,8 @@ def test_misuses(both):
         assert [of(e, "encode_to_numpy", text) for e in both] == [UnicodeEncodeError] * 2
     for text in ("", "Hello"):
         assert [of(e, "encode", text, disallowed_special={""}) for e in both] == [ValueError] * 2
+    ours, theirs = (of(e, "encode", "a<|endoftext|>", disallowed_special=None) for e in both)
+    assert ours == theirs and isinstance(ours, list)
     for allowed in ([], (), "x", None, ["<|endoftext|>"]):
         for more in ({}, {"disallowed_special": ()}):
             named = {"allowed_special": allowed} | more

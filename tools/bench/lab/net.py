@@ -8,9 +8,11 @@ pair has no address and stays in the host's namespace, as an operator would have
 import os
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from bench.task import Missing
 
 NAMESPACE_PREFIX = "tokd-demo-"
 
@@ -95,3 +97,12 @@ def veth(index: int, client: str, server: str | None) -> Iterator[Veth]:
         yield link
     finally:
         _run(*near, "ip", "link", "del", link.near)
+
+
+def client_link(stack: ExitStack, role: str, index: int = 0) -> tuple[str, Veth]:
+    """A namespace for the client, and its pair to this one. Missing: without root."""
+    try:
+        client = stack.enter_context(namespace(role))
+        return client, stack.enter_context(veth(index, client, None))
+    except OSError as error:
+        raise Missing(f"cannot make a veth pair (needs root): {error}") from error

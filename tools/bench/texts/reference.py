@@ -18,6 +18,8 @@ os.environ.setdefault("RAYON_NUM_THREADS", "1")
 import tiktoken
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
+from bench.task import WrongIds
+
 END_OF_TEXT = "<|endoftext|>"
 CHECKED_TWICE = 500  # texts checked with both, at most
 T = TypeVar("T")
@@ -42,7 +44,7 @@ PATTERNS = {
 }
 
 
-class ReferenceMismatch(Exception):
+class ReferenceMismatch(WrongIds):
     """The two references disagree."""
 
 

@@ -13,13 +13,12 @@ from bench.lab import neighbours
 from bench.lab.cpus import CLIENT_CPU, CPUS, OTHER_CPUS, WORKER_CPU, need_two_cpus, on_cpus
 from bench.lab.hugepages import hugepages
 from bench.lab.machine import gpu_here
-from bench.lab.net import Veth, namespace, veth
+from bench.lab.net import Veth, client_link
 from bench.programs import DPDK_TOKD, TOKD_GPU
 from bench.samples import Samples
-from bench.task import Choice, Context, Distribution, Missing, Number, Report, WrongIds, need
+from bench.task import Choice, Context, Distribution, Missing, Number, Report, need
 from bench.texts import encode_texts, slices
 from bench.texts.encode_texts import Kind
-from bench.texts.reference import ReferenceMismatch
 
 HELP = (
     "Answers of 64 ids to prompts of 128 tokens that were never seen; a fresh appliance for each "
@@ -71,16 +70,9 @@ def prepare(context: Context) -> State:
     vocabulary = encode_texts.load(VOCABULARY, context.folder)
     wanted = max(test["requests"] + _warm_up(test) for test in context.tests)
     kind = Kind(VOCABULARY, CORPUS, "tokens", PROMPT)
-    try:
-        _, pieces = encode_texts.cut(kind, vocabulary, wanted, context.corpora)
-    except ReferenceMismatch as error:
-        raise WrongIds(str(error)) from error
+    _, pieces = encode_texts.cut(kind, vocabulary, wanted, context.corpora)
     with ExitStack() as stack:
-        try:
-            client = stack.enter_context(namespace("answers"))
-            link = stack.enter_context(veth(0, client, None))
-        except OSError as error:
-            raise Missing(f"cannot make a veth pair (needs root): {error}") from error
+        client, link = client_link(stack, "answers")
         huge = stack.enter_context(hugepages())
         rows = vocabulary.tokenizer.get_vocab_size()
         return State(

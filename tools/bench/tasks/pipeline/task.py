@@ -15,7 +15,7 @@ from bench.lab import micro
 from bench.lab.cpus import CLIENT_CPU, OTHER_CPUS, WORKER_CPU, need_two_cpus, on_cpus
 from bench.lab.hugepages import hugepages
 from bench.lab.machine import bluefield_here, gpu_here
-from bench.lab.net import Veth, namespace, veth
+from bench.lab.net import Veth, client_link
 from bench.programs import DPDK_TOKD, TOKD_GPU, TOKD_MICRO
 from bench.samples import Samples
 from bench.task import Choice, Context, Distribution, Missing, Number, Report, WrongIds, need
@@ -23,7 +23,6 @@ from bench.tasks import sink_replay
 from bench.tasks.embed_client import SEED
 from bench.texts import encode_texts, slices
 from bench.texts.encode_texts import CORPORA, UNITS, VOCABULARIES, Kind
-from bench.texts.reference import ReferenceMismatch
 from dpdk_tokd import RingReader
 from dpdk_tokd.ops.telemetry import Histogram
 
@@ -118,12 +117,7 @@ def _texts(context: Context) -> tuple[dict[str, tuple[Path, int]], dict[Kind, li
     }
     pieces = {}
     for kind, count in wanted.items():
-        try:
-            _, pieces[kind] = encode_texts.cut(
-                kind, loaded[kind.vocabulary], count, context.corpora
-            )
-        except ReferenceMismatch as error:
-            raise WrongIds(str(error)) from error
+        _, pieces[kind] = encode_texts.cut(kind, loaded[kind.vocabulary], count, context.corpora)
     files = {n: (v.file, v.tokenizer.get_vocab_size()) for n, v in loaded.items()}
     return files, pieces
 
@@ -140,11 +134,7 @@ def prepare(context: Context) -> State:
     need(DPDK_TOKD, TOKD_GPU, TOKD_MICRO)
     files, pieces = _texts(context)
     with ExitStack() as stack:
-        try:
-            client = stack.enter_context(namespace("pipeline"))
-            link = stack.enter_context(veth(0, client, None))
-        except OSError as error:
-            raise Missing(f"cannot make a veth pair (needs root): {error}") from error
+        client, link = client_link(stack, "pipeline")
         huge = stack.enter_context(hugepages())
         return State(
             stack.pop_all(), context.folder, files, pieces, link, client, huge, gpu_here(),

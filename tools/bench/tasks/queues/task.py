@@ -10,7 +10,7 @@ from typing import Any
 
 from bench.appliance import Appliance, on_veth
 from bench.lab.cpus import CPUS, need_two_cpus
-from bench.lab.net import Veth, inside, namespace, veth
+from bench.lab.net import Veth, client_link, inside
 from bench.programs import DPDK_TOKD, TOKD_CLIENT
 from bench.task import Context, Missing, Number, Report, Value, WrongIds, need
 from bench.texts import fetch_corpus, reference
@@ -98,11 +98,7 @@ def prepare(context: Context) -> State:
     context.log("queues: the reference's ids")
     shares = {kind: _shares(context.folder, *kind, vocab) for kind in kinds}
     with ExitStack() as stack:
-        try:
-            client = stack.enter_context(namespace("queues"))
-            link = stack.enter_context(veth(0, client, None))
-        except OSError as error:
-            raise Missing(f"cannot make a veth pair (needs root): {error}") from error
+        client, link = client_link(stack, "queues")
         return State(stack.pop_all(), context.folder, vocab, shares, client, link)
     raise AssertionError
 

@@ -15,7 +15,7 @@ from bench.lab import host_measures, neighbours
 from bench.lab.cpus import CLIENT_CPU, CPUS, WORKER_CPU, need_two_cpus
 from bench.lab.host_measures import enabled
 from bench.lab.hugepages import hugepages
-from bench.lab.net import Veth, namespace, veth
+from bench.lab.net import Veth, client_link
 from bench.load import WARM_UP
 from bench.programs import DPDK_TOKD, TOKD_LOAD
 from bench.samples import Samples
@@ -31,7 +31,7 @@ from bench.task import (
     need,
 )  # fmt: skip
 from bench.texts import mix as texts
-from bench.texts import reference, slices
+from bench.texts import slices
 from bench.texts.slices import Slice
 from dpdk_tokd import RingReader
 
@@ -106,10 +106,7 @@ def prepare(context: Context) -> State:
     agreed = 0
     for tokens in sorted({test["tokens"] for test in context.tests}):
         most = max(test["requests"] for test in context.tests if test["tokens"] == tokens)
-        try:
-            vocab, found, checked = texts.cut(most + WARM_UP + SPARE, {tokens: 1})
-        except reference.ReferenceMismatch as error:
-            raise WrongIds(str(error)) from error
+        vocab, found, checked = texts.cut(most + WARM_UP + SPARE, {tokens: 1})
         found = [piece for piece in found if len(piece.text.encode()) <= DATAGRAM]
         if len(found) < most + WARM_UP:
             raise Missing(
@@ -120,12 +117,8 @@ def prepare(context: Context) -> State:
     context.log(f"request-latency: tiktoken agrees with tokenizers on {agreed:,} bytes")
     with ExitStack() as stack:
         obstacles = host_measures.obstacles()
-        try:
-            # Different from those of client-to-ids, which may be in the same box.
-            client = stack.enter_context(namespace("latency"))
-            link = stack.enter_context(veth(2, client, None))
-        except OSError as error:
-            raise Missing(f"cannot make a veth pair (needs root): {error}") from error
+        # Different from those of client-to-ids, which may be in the same box.
+        client, link = client_link(stack, "latency", index=2)
         huge = stack.enter_context(hugepages())
         if not huge:
             obstacles["huge-pages"] = "huge pages of 2 MB could not be reserved"

@@ -22,12 +22,10 @@ from bench.task import (
     Number,
     Report,
     Value,
-    WrongIds,
     need,
 )  # fmt: skip
 from bench.texts import encode_texts, slices
 from bench.texts.encode_texts import CORPORA, UNITS, VOCABULARIES, Kind
-from bench.texts.reference import ReferenceMismatch
 from dpdk_tokd.ops.telemetry import Telemetry
 
 WARM_UP = 100  # requests of other texts, checked but not measured
@@ -94,11 +92,8 @@ def prepare(context: Context) -> State:
     loaded = {name: encode_texts.load(name, context.folder) for name in names}
     pieces = {}
     for kind, count in wanted.items():
-        try:
-            vocabulary = loaded[kind.vocabulary]
-            _, pieces[kind] = encode_texts.cut(kind, vocabulary, count, context.corpora)
-        except ReferenceMismatch as error:
-            raise WrongIds(str(error)) from error
+        vocabulary = loaded[kind.vocabulary]
+        _, pieces[kind] = encode_texts.cut(kind, vocabulary, count, context.corpora)
     with ExitStack() as stack:
         huge = stack.enter_context(hugepages())
         files = {name: vocabulary.file for name, vocabulary in loaded.items()}

@@ -14,7 +14,6 @@ from bench.samples import Samples
 from bench.task import Choice, Context, Distribution, Missing, Number, Report, Value, WrongIds, need
 from bench.texts import encode_texts, slices
 from bench.texts.encode_texts import CORPORA, UNITS, VOCABULARIES, Kind, Vocabulary
-from bench.texts.reference import ReferenceMismatch
 
 PIECE = 1400  # bytes; about what a packet brings
 HELP = (
@@ -123,10 +122,7 @@ def prepare(context: Context) -> State:
             f"tokenize: cutting {count:,} texts of {kind.length:,} {kind.unit}: "
             f"{kind.corpus}, {kind.vocabulary}"
         )
-        try:
-            found = encode_texts.cut(kind, vocabulary, count, context.corpora)
-        except ReferenceMismatch as error:
-            raise WrongIds(str(error)) from error
+        found = encode_texts.cut(kind, vocabulary, count, context.corpora)
         texts[kind, count, False] = _keep(context.folder / str(at), *found)
         if (kind, count) in greedy and (definition := vocabulary.greedy):
             other = (encode_texts.greedy(part, definition) for part in found)

@@ -287,7 +287,8 @@ class App:
         kind, _, given = authorization.partition(b" ")
         right = [hmac.compare_digest(given, key) for key in self.keys]  # all: in constant time
         if kind.lower() != b"bearer" or not any(right):
-            raise Refused(HTTPStatus.UNAUTHORIZED, "Unauthorized")
+            scheme = (b"www-authenticate", b"Bearer")
+            raise Refused(HTTPStatus.UNAUTHORIZED, "Unauthorized", headers=(scheme,))
 
     def answer(self, request: Request, body: bytes) -> Answer:
         """To a short request that has arrived whole."""

@@ -182,7 +182,8 @@ def test_a_key_is_asked_for(model: Model) -> None:
         assert ask(app, "/tokenize", {"prompt": "a"}, authorization=right).status == 200
     for wrong in ("", "one", "Bearer", "Bearer three", "Basic one"):
         assert ask(app, "/tokenize", {"prompt": "a"}, authorization=wrong).error()[0] == 401
-        assert ask(app, "/v1/models", authorization=wrong).status == 401
+        refused = ask(app, "/v1/models", authorization=wrong)
+        assert (refused.status, refused.headers[b"www-authenticate"]) == (401, b"Bearer")
         assert ask(app, "/health", authorization=wrong).status == 200
 
 

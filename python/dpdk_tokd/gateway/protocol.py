@@ -9,6 +9,7 @@ parsing, pipelines, TLS, keeping connections, and every other request.
 from __future__ import annotations
 
 import asyncio
+import sys
 from typing import Any, cast
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
@@ -17,6 +18,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from .app import BODY_S, Answer, App, Request, is_long, short_bytes, too_slow
 
 HEAD_BYTES = 64 << 10  # of a request's head; likewise what lies between parts of its body
+ANSWER_S = 30.0  # in which a client has to take some of an answer
 
 
 class Protocol(HttpToolsProtocol):
@@ -26,6 +28,7 @@ class Protocol(HttpToolsProtocol):
         self._short: Request | None = None  # whose body arrives
         self._body: list[bytes] = []
         self._limit: asyncio.TimerHandle | None = None  # of the time a request may take to arrive
+        self._unread: asyncio.TimerHandle | None = None  # likewise, some of an answer to be taken
         self._draining = False
         self._unused = 0  # bytes since the last whole head, part of a body, or end of a request
         self._asks_upgrade = False
@@ -36,6 +39,7 @@ class Protocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._unlimit()
+        self._unwatch()
         request = self._taken()
         if request is not None:
             self._gateway.hung_up(request)
@@ -61,9 +65,29 @@ class Protocol(HttpToolsProtocol):
         self._draining = True
         if self._short is None:
             super().shutdown()
+            self._watch_closing()
+
+    def pause_writing(self) -> None:
+        """No further answer is written until the client has taken most of those before."""
+        super().pause_writing()
+        self._watch()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._unwatch()
+        self._watch_closing()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._watch_closing()
+
+    def timeout_keep_alive_handler(self) -> None:
+        super().timeout_keep_alive_handler()
+        self._watch_closing()
 
     def on_message_begin(self) -> None:
         self._unset_keepalive_if_required()  # of the request before, in the same bytes
+        self._unlimit()  # likewise
         self._asks_upgrade = False
         super().on_message_begin()
 
@@ -127,6 +151,7 @@ class Protocol(HttpToolsProtocol):
     def _reject(self, why: str) -> None:
         self.logger.warning(why)
         self.send_400_response(why)
+        self._watch_closing()
 
     def _idle(self) -> bool:
         """uvicorn has no request in work."""
@@ -171,14 +196,40 @@ class Protocol(HttpToolsProtocol):
             )
         else:
             self.transport.close()
+            self._watch_closing()
 
     def _too_slow(self) -> None:
         self._limit = None
         request = self._taken()
         if request is None:
             self.transport.close()
+            self._watch_closing()
         else:
             self._send(self._gateway.refused(request, too_slow()), keep=False)
+
+    def _watch_closing(self) -> None:
+        """A connection that is closed stays open until all answers are taken."""
+        if self.transport.is_closing():
+            self._watch()
+
+    def _watch(self, before: int = sys.maxsize) -> None:
+        """before: bytes that the client has not taken."""
+        if self._unread is None:
+            self._unread = self.loop.call_later(ANSWER_S, self._check_taken, before)
+
+    def _check_taken(self, before: int) -> None:
+        """However slowly, it has to take what is left."""
+        self._unread = None
+        left = self.transport.get_write_buffer_size()
+        if left >= before:
+            self.transport.abort()
+        elif left > 0:
+            self._watch(left)
+
+    def _unwatch(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
 
     def _unlimit(self) -> None:
         if self._limit is not None:

@@ -28,6 +28,7 @@ import pytest
 
 pytest.importorskip("msgspec", reason="pip install 'dpdk-tokd[gateway]'")
 uvicorn = pytest.importorskip("uvicorn", reason="pip install 'dpdk-tokd[gateway]'")
+from dpdk_tokd.gateway import protocol
 from dpdk_tokd.gateway.app import PROMPT_BYTES, THREAD_BYTES, App, Limits
 from dpdk_tokd.gateway.models import Model, Models
 from dpdk_tokd.gateway.protocol import HEAD_BYTES, Protocol
@@ -70,12 +71,14 @@ def app(gpt2_file: Path) -> App:
 
 
 @asynccontextmanager
-async def serving(app: App, path: Path, **options: Any) -> AsyncIterator[Callable[[], Any]]:
-    """A function that connects."""
+async def serving(
+    app: App, path: Path, state: ServerState | None = None, **options: Any
+) -> AsyncIterator[Callable[[], Any]]:
+    """A function that connects. state: which has the connections."""
     config = uvicorn.Config(
         app, proxy_headers=False, interface="asgi3", lifespan="off", ws="none", **options
     )
-    loop, state = asyncio.get_running_loop(), ServerState()
+    loop, state = asyncio.get_running_loop(), state or ServerState()
     server = await loop.create_unix_server(lambda: Protocol(config, state, {}), str(path))
     async with server:
         yield lambda: asyncio.open_unix_connection(str(path))
@@ -180,6 +183,100 @@ def test_too_slow_clients_are_closed(app: App, tmp_path: Path, monkeypatch: Any)
 
     asyncio.run(run())
     assert (app.in_progress, app.bytes_held) == (0, 0)
+
+
+def test_a_pipeline_may_last(app: App, tmp_path: Path) -> None:
+    """A request has its time from its own beginning, however the bytes before ended."""
+    state, request = ServerState(), post({"prompt": "one"})
+
+    async def run() -> None:
+        async with serving(app, tmp_path / "socket", state) as connect:
+            reader, writer = await connect()
+            writer.write(request[:-7])
+            await until(lambda: app.in_progress == 1)
+            (connection,) = state.connections
+            before = connection._limit.when()
+            await until(lambda: connection.loop.time() + protocol.BODY_S > before)  # time passes
+            writer.write(request[-7:] + request[:-7])
+            assert (await answer_of(reader))[0] == 200
+            assert connection._limit.when() > before
+            writer.close()
+
+    asyncio.run(run())
+
+
+WORDS = {"prompt": "a " * 100_000, "return_token_strs": True}  # the answer is more than buffers
+
+
+@pytest.mark.parametrize(
+    ("header", "then", "kept", "waits"),
+    [
+        ("x: y", post({"prompt": "one"}), 3600, None),
+        ("connection: close", b"", 3600, 1 << 30),
+        ("x: y", b"", 0.05, 1 << 30),
+        ("x: y", b"nonsense\r\n\r\n", 3600, 1 << 30),
+        ("x: y", b"POST /tok", 3600, 1 << 30),
+    ],
+    ids=["another waits", "to be closed", "no longer kept", "malformed", "too slow"],
+)
+def test_who_does_not_take_an_answer_is_closed(
+    app: App,
+    tmp_path: Path,
+    monkeypatch: Any,
+    header: str,
+    then: bytes,
+    kept: float,
+    waits: int | None,
+) -> None:
+    """waits: bytes of answers beyond which the next one is not written."""
+    monkeypatch.setattr(protocol, "ANSWER_S", 0.05)
+    state = ServerState()
+
+    async def run() -> None:
+        path = tmp_path / "socket"
+        async with serving(app, path, state, timeout_keep_alive=kept) as connect:
+            reader, writer = await connect()
+            await until(lambda: bool(state.connections))
+            (connection,) = state.connections
+            connection.transport.set_write_buffer_limits(waits)
+            writer.write(post(WORDS, "/tokenize", header))
+            await until(lambda: connection.transport.get_write_buffer_size() > 0)
+            monkeypatch.setattr(protocol, "BODY_S", 0.05)
+            writer.write(then)
+            await until(lambda: not state.connections)
+            with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+                await answer_of(reader)
+            writer.close()
+
+    asyncio.run(run())
+
+
+def test_who_takes_an_answer_slowly_gets_all_of_it(
+    app: App, tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(protocol, "ANSWER_S", 3600)
+    state = ServerState()
+
+    async def run() -> None:
+        async with serving(app, tmp_path / "socket", state) as connect:
+            reader, writer = await connect()
+            writer.write(post(WORDS, "/tokenize", "connection: close"))
+            await until(lambda: any(one.transport.is_closing() for one in state.connections))
+            (connection,) = state.connections
+            taken, checks = b"", 0
+            while left := connection.transport.get_write_buffer_size():
+                connection._unwatch()  # the time is over
+                connection._check_taken(left + 1)
+                checks += 1
+                while connection.transport.get_write_buffer_size() == left:
+                    taken += await reader.read(1 << 16)
+            taken += await reader.read()
+            writer.close()
+        head, _, body = taken.partition(b"\r\n\r\n")
+        assert b"content-length: %d\r\n" % len(body) in head
+        assert checks > 1
+
+    asyncio.run(run())
 
 
 def test_who_asks_for_another_protocol_gets_an_answer_in_this_one(app: App, tmp_path: Path) -> None:

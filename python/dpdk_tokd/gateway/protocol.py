@@ -21,6 +21,10 @@ HEAD_BYTES = 64 << 10  # of a request's head; likewise what lies between parts o
 ANSWER_S = 30.0  # in which a client has to take some of an answer
 
 
+class _Wrong(HttpParserError):
+    """A head that the parser takes, but should not."""
+
+
 class Protocol(HttpToolsProtocol):
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -50,8 +54,9 @@ class Protocol(HttpToolsProtocol):
         self._unused += len(data)
         try:
             self._feed(data)
-        except HttpParserError:
-            self._reject("Invalid HTTP request received.")
+        except HttpParserError as error:
+            why = error.__context__
+            self._reject(str(why) if isinstance(why, _Wrong) else "Invalid HTTP request received.")
             return
         if self._unused > HEAD_BYTES:
             self._reject(f"More than {HEAD_BYTES} bytes of head.")
@@ -97,11 +102,13 @@ class Protocol(HttpToolsProtocol):
         if self._asks_upgrade:
             return
         headers = dict(self.headers)
+        self._check_head(headers)
         if self._is_short(headers):
             self._gateway.in_progress += 1
             self._short = self._gateway.begun("POST", self.url.decode(), headers)
         else:
             super().on_headers_complete()
+        self.headers = []  # for those behind the body: the request's are in its scope
 
     def on_body(self, body: bytes) -> None:
         self._unused = 0
@@ -147,6 +154,14 @@ class Protocol(HttpToolsProtocol):
             kept = (b"%b: %b\r\n" % field for field in self.headers if field[0] != b"upgrade")
             self.parser = HttpRequestParser(self)  # the other has ended
             self.parser.feed_data(b"%b %b HTTP/%b\r\n%b\r\n" % (*line, b"".join(kept)))
+
+    def _check_head(self, headers: dict[bytes, bytes]) -> None:
+        """_Wrong: it leaves open what it asks for (RFC 9112, 3.2), or where it ends (6.1)."""
+        hosts = [name for name, _ in self.headers].count(b"host")
+        if hosts > 1 or (hosts == 0 and self.parser.get_http_version() == "1.1"):
+            raise _Wrong(f"Host: {hosts} fields: expected one.")
+        if b"transfer-encoding" in headers and self.parser.get_http_version() == "1.0":
+            raise _Wrong("Transfer-Encoding: HTTP/1.0 has none.")
 
     def _reject(self, why: str) -> None:
         self.logger.warning(why)

@@ -366,6 +366,49 @@ def test_a_head_has_a_limit(app: App, tmp_path: Path) -> None:
     asyncio.run(run())
 
 
+@pytest.mark.parametrize(
+    ("head", "why"),
+    [
+        (b"POST /tokenize HTTP/1.1\r\ncontent-length: 0\r\n\r\n", b"Host: 0 fields"),
+        (b"GET /health HTTP/1.1\r\nhost: x\r\nhost: y\r\n\r\n", b"Host: 2 fields"),
+        (b"GET /health HTTP/1.1\r\nupgrade: h2c\r\nconnection: upgrade\r\n\r\n", b"Host: 0"),
+        (
+            b"POST /tokenize HTTP/1.0\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+            b"Transfer-Encoding: HTTP/1.0",
+        ),
+        (b"nonsense\r\n\r\n", b"Invalid HTTP"),
+    ],
+)
+def test_a_wrong_head_is_refused(app: App, tmp_path: Path, head: bytes, why: bytes) -> None:
+    async def run() -> None:
+        async with serving(app, tmp_path / "socket") as connect:
+            reader, writer = await connect()
+            writer.write(head)
+            status, _, body = await answer_of(reader)
+            assert status == 400 and body.startswith(why)
+            assert await reader.read() == b""
+            writer.close()
+
+    asyncio.run(run())
+
+
+def test_what_stands_behind_a_body_is_no_head(app: App, tmp_path: Path) -> None:
+    app.keys = (b"key",)
+    key = b"authorization: Bearer key\r\n"
+    plain = chunked({"prompt": "one"})
+    behind = plain[:-2] + key + plain[-2:]
+    before = plain.replace(b"host: x\r\n", b"host: x\r\n" + key)
+
+    async def run() -> None:
+        async with serving(app, tmp_path / "socket") as connect:
+            reader, writer = await connect()
+            writer.write(behind + before + behind)
+            assert [(await answer_of(reader))[0] for _ in range(3)] == [401, 200, 401]
+            writer.close()
+
+    asyncio.run(run())
+
+
 def test_a_request_in_work_outlives_the_one_before_in_its_packet(app: App, tmp_path: Path) -> None:
     """The time that an idle connection is kept is not counted."""
     end = threading.Event()
@@ -482,7 +525,7 @@ def test_sigterm_lets_requests_end(
         notify.settimeout(60)
         with running(tmp_path, gpt2_file, "--log-requests", NOTIFY_SOCKET=str(told)) as gateway:
             assert notify.recv(100) == b"READY=1"
-            request = split({"prompt": "one"}).replace(b"host: x", b"x-request-id: mine")
+            request = split({"prompt": "one"}).replace(b"host: x", b"host: x\r\nx-request-id: mine")
             with gateway.connect() as idle, gateway.connect() as client:
                 idle.sendall(post({"prompt": "one"}))
                 assert answer_to(idle)[1]["tokens"] == [505]

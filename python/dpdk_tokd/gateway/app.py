@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sized
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -33,6 +33,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
 Made = bytes | Awaitable[bytes]
 Work = Callable[[Models, bytes], Made]
+Given = TypeVar("Given")
 
 # A longer body is worked on in a thread, so that others do not wait. What a shorter one may ask for
 # takes 5 ms at most, measured for every path.
@@ -243,7 +244,8 @@ class App:
                 raise too_slow() from None
             if is_long(request.path, body) or request.path in self.in_threads:
                 loop = asyncio.get_running_loop()
-                made = await loop.run_in_executor(self._threads, self._made, request, work, body)
+                later = loop.run_in_executor(self._threads, self._made, request, work, body)
+                made = await _wanted(later, receive)
             else:
                 made = self._made(request, work, body)
             return made if isinstance(made, bytes) else await _wanted(made, receive)
@@ -357,7 +359,7 @@ class _HungUp(Exception):
     """The client does not wait for an answer."""
 
 
-async def _wanted(made: Awaitable[bytes], receive: Receive) -> bytes:
+async def _wanted(made: Awaitable[Given], receive: Receive) -> Given:
     """_HungUp: the client is gone, and what has not begun for it does not."""
     work, gone = asyncio.ensure_future(made), asyncio.ensure_future(receive())
     try:

@@ -20,6 +20,7 @@ import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -451,6 +452,38 @@ def test_who_hangs_up_is_counted(app: App, tmp_path: Path) -> None:
 
     asyncio.run(run())
     assert (app.in_progress, app.bytes_held) == (0, 0)
+
+
+def test_what_waits_for_a_thread_is_not_done_for_who_hangs_up(app: App, tmp_path: Path) -> None:
+    begun, end = threading.Event(), threading.Event()
+    done = []
+
+    def work(_: object, body: bytes) -> bytes:
+        begun.set()
+        assert end.wait(60)
+        done.append(body)
+        return b"{}"
+
+    app.work["/detokenize"] = work
+    app._threads = ThreadPoolExecutor(1)
+    asked = post({"tokens": [1] * THREAD_BYTES}, "/detokenize")
+
+    async def run() -> None:
+        async with serving(app, tmp_path / "socket") as connect:
+            (first, asks), (_, gone) = await connect(), await connect()
+            asks.write(asked)
+            await until(begun.is_set)
+            gone.write(asked)
+            await until(lambda: app._threads._work_queue.qsize() == 1)
+            gone.close()
+            await until(lambda: app.in_progress == 1)
+            end.set()
+            assert (await answer_of(first))[0] == 200
+            asks.close()
+
+    asyncio.run(run())
+    app._threads.shutdown()
+    assert len(done) == 1
 
 
 class Gateway:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -13,6 +14,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -20,7 +22,7 @@ from dpdk_tokd import Reason, Tokenizer
 
 pytest.importorskip("msgspec", reason="pip install 'dpdk-tokd[gateway]'")
 from dpdk_tokd.gateway.app import App
-from dpdk_tokd.gateway.appliances import attach
+from dpdk_tokd.gateway.appliances import _any_of, attach
 from dpdk_tokd.gateway.models import Model, Models
 from text_appliance import Appliance
 
@@ -162,6 +164,15 @@ def test_ids_go_to_the_appliances(models: Models, pair: tuple[Appliance, Applian
                 assert (b"retry-after" in headers) == (status == 429)
 
     asyncio.run(work())
+
+
+def test_names_are_found_as_one_after_the_other_would() -> None:
+    random = Random(1)
+    for _ in range(2000):
+        names = {"".join(random.choices("ab.(é\n", k=random.randint(1, 4))) for _ in range(9)}
+        found = re.compile(_any_of(sorted(names)))
+        text = "".join(random.choices("ab.(é\n", k=9))
+        assert (found.search(text) is not None) == any(name in text for name in names), names
 
 
 def test_it_says_when_none_answers(models: Models, pair: tuple[Appliance, Appliance]) -> None:

@@ -163,7 +163,9 @@ class App:
         }
         self.later: dict[str, Work] = dict(self.embeddings.work)
         self.in_threads = BY_TEMPLATE if models.trust_request_chat_template else ()
-        remote = any(model.appliances is not None for model in models.by_name.values())
+        remote = [m.appliances for m in models.by_name.values() if m.appliances is not None]
+        for appliances in remote:
+            appliances.threads = self._threads
         for path in {*self.in_threads, *(BY_APPLIANCES if remote else ())}:
             self.later[path] = self.work.pop(path)
         self.paths = {*self.work, *self.later, *self.fixed}  # in metrics; others are "other"

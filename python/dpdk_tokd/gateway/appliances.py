@@ -8,7 +8,9 @@ import contextlib
 import logging
 import os
 import re
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Executor
+from functools import partial
 from http import HTTPStatus
 from itertools import groupby
 from typing import TypeVar
@@ -73,8 +75,11 @@ class Appliances:
     """Tokenizes a model's prompts, and decodes ids.
 
     The template, and a prompt that spells an added token, are left to the tokenizer in this
-    process: to an appliance all is text.
+    process: to an appliance all is text. threads: for what is done here after all; by default the
+    event loop's.
     """
+
+    threads: Executor | None = None
 
     def __init__(self, hosts: str, tokenizer: Tokenizer, in_flight: int) -> None:
         self._tokenizer = tokenizer
@@ -97,13 +102,18 @@ class Appliances:
         """Ids of a prompt that it takes, as by Tokenizer.encode; Refused: no appliance has them."""
         ids = await self._asked(self._client.tokenize(prompt))
         if ids is None:
-            ids = await asyncio.to_thread(self._tokenizer.encode, prompt, add_special_tokens=False)
+            encode = partial(self._tokenizer.encode, prompt, add_special_tokens=False)
+            ids = await self.here(encode)
         return np.concatenate((self._before, ids, self._after)) if add_special_tokens else ids
 
     async def decode(self, ids: list[int]) -> str | None:
         """Text of ids, as by Tokenizer.decode; None: they are beyond what an appliance takes.
         Refused: none answers."""
         return await self._asked(self._client.detokenize(ids))
+
+    async def here(self, work: Callable[[], Given]) -> Given:
+        """Done in this process."""
+        return await asyncio.get_running_loop().run_in_executor(self.threads, work)
 
     async def _asked(self, answer: Awaitable[Given]) -> Given | None:
         """None: the request is beyond what an appliance takes."""

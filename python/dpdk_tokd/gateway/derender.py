@@ -28,6 +28,7 @@ TOP_MAX = 20  # candidates of a position
 CONTEXT = 4  # ids before one that is part of a character
 TOKEN_MAX = 1024  # characters
 WINDOW_MAX = 1024
+AT_ONCE = 64  # texts of an answer that appliances decode: some of what they may is left for others
 
 Ids = list[Count]
 
@@ -434,15 +435,24 @@ def _whole_completion(models: Models, body: bytes) -> Whole:
 async def _text(appliances: Appliances, said: Said) -> str:
     ids = said.joined()
     text = await appliances.decode(ids) if ids else None
-    return text if fits(text) else await asyncio.to_thread(said.by_window)
+    return text if fits(text) else await appliances.here(said.by_window)
 
 
 async def _by_appliances(
     appliances: Appliances, answer: dict[str, Any], texts: list[Text]
 ) -> bytes:
-    found = await asyncio.gather(*(_text(appliances, said) for _, _, said in texts))
-    for (into, field, _), text in zip(texts, found, strict=True):
-        into[field] = text
+    waiting = iter(texts)
+
+    async def fill() -> None:
+        for into, field, said in waiting:
+            into[field] = await _text(appliances, said)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(AT_ONCE, len(texts))):
+                group.create_task(fill())
+    except ExceptionGroup as failed:
+        raise failed.exceptions[0] from None  # the others were then cancelled
     return msgspec.json.encode(answer)
 
 

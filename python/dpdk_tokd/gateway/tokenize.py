@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -164,5 +164,5 @@ def detokenize(models: Models, body: bytes) -> bytes | Awaitable[bytes]:
 async def _text(model: Model, appliances: Appliances, ids: list[int]) -> bytes:
     text = await appliances.decode(ids)
     if not fits(text):
-        text = await asyncio.to_thread(model.hf.decode, ids, False)
+        text = await appliances.here(partial(model.hf.decode, ids, False))
     return msgspec.json.encode({"prompt": text})

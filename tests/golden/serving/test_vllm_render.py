@@ -20,6 +20,7 @@ import render_record
 pytest.importorskip("dpdk_tokd", reason="pip install ./python")
 pytest.importorskip("msgspec", reason="pip install 'dpdk-tokd[gateway]'")
 pytest.importorskip("jinja2", reason="pip install 'dpdk-tokd[chat]'")
+from dpdk_tokd.gateway import appliances
 from dpdk_tokd.gateway.app import App
 from dpdk_tokd.gateway.errors import Refused
 from dpdk_tokd.gateway.models import Model, Models
@@ -64,7 +65,7 @@ def differs(line: dict[str, Any], status: int, answer: Any) -> str | None:
     return None if same else f"{status} {error}"
 
 
-class Appliances:
+class Appliances(appliances.Appliances):
     """As the gateway's, but without an appliance."""
 
     def __init__(self, model: Model) -> None:

@@ -23,6 +23,7 @@ from dpdk_tokd import Reason, Tokenizer
 pytest.importorskip("msgspec", reason="pip install 'dpdk-tokd[gateway]'")
 from dpdk_tokd.gateway.app import App
 from dpdk_tokd.gateway.appliances import _any_of, attach
+from dpdk_tokd.gateway.derender import AT_ONCE
 from dpdk_tokd.gateway.models import Model, Models
 from text_appliance import Appliance
 
@@ -112,8 +113,10 @@ def test_plain_prompts_go_to_the_appliances(
                 assert (sum(one.data for one in pair) > before) == (prompt in PLAIN), prompt
         for one in pair:  # what an appliance is too small for
             one.reply = lambda req, text, one=one: one.fail(req, Reason.TEXT_TOO_LONG)
+        assert not app._threads._threads
         status, got, _ = await ask(app, "/tokenize", {"prompt": PLAIN[3]})
         assert got["tokens"] == tokenizer.encode(PLAIN[3]).tolist()
+        assert app._threads._threads  # it was done there
 
     asyncio.run(work())
 
@@ -162,6 +165,25 @@ def test_ids_go_to_the_appliances(models: Models, pair: tuple[Appliance, Applian
                 status, _, headers = await ask(app, path, body)
                 assert status == (200 if reason == Reason.TEXT_TOO_LONG else 429), path
                 assert (b"retry-after" in headers) == (status == 429)
+
+    asyncio.run(work())
+
+
+def test_the_first_refusal_ends_the_others(
+    models: Models, pair: tuple[Appliance, Appliance]
+) -> None:
+    choices = [{"index": i, "token_ids": [464]} for i in range(1000)]
+    body = {"generate_responses": [{"request_id": "r", "choices": choices}]}
+
+    async def work() -> None:
+        attach(models, hosts(pair), 1024)
+        before = sum(one.data for one in pair)
+        for one in pair:
+            one.reply = lambda req, _, one=one: one.fail(req, Reason.ID)
+        assert (await ask(App(models), "/v1/completions/derender", body))[0] == 503
+        await asyncio.sleep(0)  # what waited for the client to hang up ends
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        assert sum(one.data for one in pair) - before <= AT_ONCE
 
     asyncio.run(work())
 

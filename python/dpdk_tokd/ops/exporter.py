@@ -249,8 +249,10 @@ class _Server:
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        if len(self._open) == CONNECTIONS:
-            next(iter(self._open)).cancel()
+        if len(self._open) >= CONNECTIONS:
+            oldest = next(iter(self._open))
+            del self._open[oldest]
+            oldest.cancel()
         self._open[task] = None
         try:
             async with asyncio.timeout(HEAD_S):
@@ -263,7 +265,7 @@ class _Server:
         except (OSError, EOFError, asyncio.LimitOverrunError, asyncio.CancelledError):
             pass  # slow, gone, too long, or displaced
         finally:
-            del self._open[task]
+            self._open.pop(task, None)
             if not writer.is_closing():
                 writer.transport.abort()
 

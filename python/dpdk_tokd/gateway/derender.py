@@ -21,7 +21,7 @@ from .body import read
 from .errors import bad_request, unacceptable
 from .models import Model, Models
 from .render import ChatRequest, CompletionRequest, check_tools
-from .sampling import SEQUENCES_MAX, Count
+from .sampling import SEQUENCES_MAX, Count, Int64
 from .window import UNFINISHED, Said, Window, after_prompt, fits
 
 TOP_MAX = 20  # candidates of a position
@@ -78,8 +78,8 @@ class Generated(Struct, kw_only=True):
 
 
 class Used(Struct):
-    prompt_tokens: int = 0
-    completion_tokens: int | None = 0
+    prompt_tokens: Int64 = 0
+    completion_tokens: Int64 | None = 0
 
 
 class Chunk(Struct, kw_only=True):
@@ -103,7 +103,7 @@ class StreamState(Struct):
     logprob_context_token_ids: Annotated[list[int], Meta(max_length=CONTEXT)] = []
     logprob_text_offset: Count = 0
     output_token_ids: list[int] = []
-    output_chunk_lens: list[Annotated[int, Meta(gt=0)]] = []
+    output_chunk_lens: list[Annotated[int, Meta(gt=0, le=2**63 - 1)]] = []
     tools_streamed: bool = False
     last_tool_call_ids: list[str] = []
 
@@ -115,7 +115,7 @@ class Stream(Struct):
 class ChatWhole(Struct, kw_only=True):
     generate_response: Generated
     model: str | None = None
-    prompt_tokens: int | None = None
+    prompt_tokens: Int64 | None = None
     prompt_token_ids: Ids | None = None
     chat_request: ChatRequest | None = None
 
@@ -123,7 +123,7 @@ class ChatWhole(Struct, kw_only=True):
 class CompletionWhole(Struct, kw_only=True):
     generate_responses: list[Generated]
     model: str | None = None
-    prompt_tokens: list[int] | None = None
+    prompt_tokens: list[Int64] | None = None
     prompt_token_ids: list[Ids | None] | None = None
     completion_request: CompletionRequest | None = None
 
@@ -132,7 +132,7 @@ class ChatChunk(Struct, kw_only=True):
     generate_chunk: Chunk
     model: str | None = None
     stream_state: StreamState | None = None
-    prompt_tokens: int | None = None
+    prompt_tokens: Int64 | None = None
     prompt_token_ids: Ids | None = None
     chat_request: ChatRequest | None = None
 
@@ -141,7 +141,7 @@ class CompletionChunk(Struct, kw_only=True):
     generate_chunk: Chunk
     model: str | None = None
     stream_state: StreamState | None = None
-    prompt_tokens: int | None = None
+    prompt_tokens: Int64 | None = None
     prompt_token_ids: Ids | None = None
     completion_request: CompletionRequest | None = None
 

@@ -14,11 +14,12 @@ from .errors import Refused, not_implemented, unacceptable
 SEQUENCES_MAX = 16384  # of one prompt
 STOPS_MAX = 4
 SALT_MAX = 128
+ID_DIGITS = 20  # and more than any id has; Python takes 4300
 GREEDY = 1e-5  # a lower temperature is none
 TEMPERATURE_MIN = 1e-2
 
 Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
-Count = Annotated[int, Meta(ge=0)]
+Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
 class StreamOptions(Struct):
@@ -216,7 +217,11 @@ def _structured(asked: Sampling) -> dict[str, Any] | None:
 
 
 def _biases(asked: dict[str, float]) -> dict[str, float]:
-    wrong = [token for token in asked if not token.strip().removeprefix("-").isdecimal()]
+    wrong = [
+        token
+        for token in asked
+        if len(token) > ID_DIGITS or not token.strip().removeprefix("-").isdecimal()
+    ]
     if wrong:
         raise unacceptable(
             f"logit_bias contains key(s) that cannot be converted to integer token IDs: {wrong!r}",

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import copy
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,8 @@ for _ in range(600):
     NESTED = [NESTED]
 WRONG = [None, True, -1, 1.5, 2**63, 2**70, 1e300, "", "x", "\ud800", [], {}, [None], [-1], [2**70]]
 WRONG += [["x"], [[]], {"x": 2**70}, NESTED]
+DIGITS = "9" * sys.get_int_max_str_digits()
+WRONG += [int(DIGITS), [int(DIGITS)] * 9, {DIGITS + "9": 1}]  # what int() and str() do not take
 BODIES = [b"", b"null", b"[]", b"{", b'"', b"\xff", b"[" * 10**5, b'{"model":' * 10**4, b"1e999"]
 
 CHAT = {

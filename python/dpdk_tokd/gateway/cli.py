@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import logging
 import os
 import signal
 import socket
+import stat
 import sys
 from importlib.metadata import version
 from typing import TYPE_CHECKING
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
 
 DRAIN_S = 30
 UNIX_MAX = 107  # bytes of a socket's path
+
+log = logging.getLogger("tokd-gateway")
 
 
 def _model(text: str) -> tuple[str, str]:
@@ -93,7 +97,11 @@ def parser() -> argparse.ArgumentParser:
         default=8000,
         help="TCP port; 0: any that is free (default %(default)s)",
     )
-    add("--uds", metavar="PATH", help="listen at a unix socket instead")
+    add(
+        "--uds",
+        metavar="PATH",
+        help="listen at a unix socket instead; the umask says who may connect",
+    )
     add(
         "--appliance",
         metavar="HOST[:PORT],...",
@@ -188,6 +196,22 @@ def _notify(state: bytes) -> None:
             notify.send(state)
 
 
+def _listen(path: str) -> socket.socket:
+    """In place of a socket that is left over. uvicorn would let everybody connect, whatever the
+    umask is."""
+    listening = socket.socket(socket.AF_UNIX)
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            if stat.S_ISSOCK(os.stat(path).st_mode):
+                os.remove(path)
+        listening.bind(path)
+    except OSError as error:
+        raise OSError(f"--uds {path}: {error}") from None
+    listening.listen()
+    log.info("HTTP at %s", path)
+    return listening
+
+
 def _end(*_: object) -> None:
     """SIGINT or SIGTERM, which uvicorn raises again when it has drained."""
     sys.exit(0)
@@ -235,7 +259,6 @@ def main(arguments: list[str] | None = None) -> int:
         app,
         host=options.host,
         port=options.port,
-        uds=options.uds,
         loop="uvloop",
         http=Protocol,
         ws="none",
@@ -261,10 +284,9 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         if options.grpc:
             server.grpc = _grpc(app, options.grpc)
-        server.run()
+        server.run([_listen(options.uds)] if options.uds else None)
     except OSError as error:  # of a unix socket
-        where = f"--uds {options.uds}: " if options.uds else ""
-        print(f"tokd-gateway: {where}{error}", file=sys.stderr)
+        print(f"tokd-gateway: {error}", file=sys.stderr)
     except SystemExit:  # uvicorn's own, or that of _end
         pass
     return 0 if server.started else 1

@@ -15,6 +15,7 @@ import shutil
 import signal
 import socket
 import ssl
+import stat
 import subprocess
 import sys
 import threading
@@ -575,6 +576,18 @@ def test_sigterm_lets_requests_end(
             log = gateway.log()
     assert re.search(r"request mine: POST /tokenize: 200, \d+ bytes in, \d+ out", log), log
     assert "Traceback" not in log
+
+
+def test_the_umask_says_who_may_connect(gpt2_file: Path, tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as left_over:
+        left_over.bind(str(tmp_path / "gateway.sock"))
+    (tmp_path / "gateway.sock").chmod(0o666)
+    before = os.umask(0o027)
+    try:
+        with running(tmp_path, gpt2_file) as gateway:
+            assert stat.S_IMODE(os.stat(gateway.path).st_mode) == 0o750
+    finally:
+        os.umask(before)
 
 
 def test_curl(gpt2_file: Path, tmp_path: Path) -> None:

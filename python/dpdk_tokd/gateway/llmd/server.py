@@ -7,9 +7,11 @@ one connection: 150 us, and 205 by grpc.aio in uvicorn's event loop.
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from concurrent import futures
 from http import HTTPStatus
 from typing import Any
@@ -17,14 +19,15 @@ from typing import Any
 import grpc
 from google.protobuf.message import DecodeError
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection, reflection_pb2
+from grpc_reflection.v1alpha import reflection, reflection_pb2, reflection_pb2_grpc
 
 from ..app import App
 from ..errors import Refused
 from .proto import POOL, SERVICE
 from .service import Service
 
-THREADS = 8  # long texts, and clients that keep asking for reflection, leave some for others
+THREADS = 8  # long texts leave some for others
+REFLECTIONS = 2  # at once: a client may ask on for as long as it likes, which takes a thread
 DETAILS_MAX = 1000  # characters of an error, which is sent in a header
 BODY_MAX = (1 << 31) - 1
 LAST_S = 0.1  # for the last answers to be sent, and for those who watch the health to read its end
@@ -50,6 +53,21 @@ class _Threads(futures.ThreadPoolExecutor):
         return request
 
 
+class _Reflection(reflection.ReflectionServicer):  # type: ignore[misc]
+    def __init__(self, names: Iterable[str]) -> None:
+        super().__init__(names, POOL)
+        self._free = threading.Semaphore(REFLECTIONS)
+
+    def ServerReflectionInfo(self, requests: Any, context: Any) -> Iterator[Any]:
+        if not self._free.acquire(blocking=False):
+            why = f"{REFLECTIONS} clients use reflection: send it again"
+            context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, why)
+        try:
+            yield from super().ServerReflectionInfo(requests, context)
+        finally:
+            self._free.release()
+
+
 class GrpcServer:
     """address: "unix:PATH". OSError: the socket cannot be made."""
 
@@ -72,14 +90,18 @@ class GrpcServer:
         calls = {n: _handler(app, paths[n], work) for n, work in self.service.calls.items()}
         handler = grpc.method_handlers_generic_handler(SERVICE.full_name, calls)
         self.server.add_generic_rpc_handlers((handler,))
-        self.health = health.HealthServicer()
+        # In a thread of its own: a probe does not wait for a thread that long texts have.
+        apart = futures.ThreadPoolExecutor(1, "grpc-health")
+        self.health = health.HealthServicer(experimental_thread_pool=apart)
+        self.health.Check = functools.partial(self.health.Check)
+        self.health.Check.experimental_thread_pool = apart
         health_pb2_grpc.add_HealthServicer_to_server(self.health, self.server)
         for name in ("", SERVICE.full_name):
             self.health.set(name, health_pb2.HealthCheckResponse.SERVING)
         for other in (health_pb2, reflection_pb2):
             POOL.AddSerializedFile(other.DESCRIPTOR.serialized_pb)
         names = (SERVICE.full_name, health.SERVICE_NAME, reflection.SERVICE_NAME)
-        reflection.enable_server_reflection(names, self.server, POOL)
+        reflection_pb2_grpc.add_ServerReflectionServicer_to_server(_Reflection(names), self.server)
         try:
             self.server.add_insecure_port(address)
         except RuntimeError as error:

@@ -7,6 +7,7 @@ import hashlib
 import http.client
 import importlib
 import json
+import queue
 import signal
 import socket
 import subprocess
@@ -27,11 +28,12 @@ tools = pytest.importorskip("grpc_tools.protoc", reason="pip install grpcio-tool
 tokenizers = pytest.importorskip("tokenizers")
 from dpdk_tokd.gateway.app import App, Limits
 from dpdk_tokd.gateway.llmd import proto
-from dpdk_tokd.gateway.llmd.server import THREADS, GrpcServer
+from dpdk_tokd.gateway.llmd.server import REFLECTIONS, THREADS, GrpcServer
 from dpdk_tokd.gateway.models import Model, Models
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.descriptor_pool import DescriptorPool
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
     ProtoReflectionDescriptorDatabase,
 )
@@ -332,6 +334,43 @@ def test_health_and_reflection(gateway: Gateway) -> None:
     pool = DescriptorPool(found)
     assert wire_format(pool.FindServiceByName(NAME).file) == LLM_D
     assert pool.FindServiceByName("grpc.health.v1.Health").methods_by_name["Watch"]
+
+
+def test_neither_long_texts_nor_reflection_keep_others_out(model: Model, tmp_path: Path) -> None:
+    server = GrpcServer(App(Models([model])), f"unix:{tmp_path / 's'}")
+    gate = threading.Event()
+    server.start()
+    listed = reflection_pb2.ServerReflectionRequest(list_services="")
+    asked = proto.message_class("TokenizeRequest")(input="one", model_name="gpt2")
+    idle = [queue.SimpleQueue() for _ in range(THREADS + 1)]
+    with grpc.insecure_channel(server.address) as channel:
+        reflect = reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo
+        tokenize = channel.unary_unary(f"/{NAME}/Tokenize")
+        streams = []
+        for one in idle:
+            one.put(listed)
+            streams.append(reflect(iter(one.get, None)))
+        answered = []
+        for stream in streams:
+            try:
+                assert next(stream).HasField("list_services_response")
+                answered.append(stream)
+            except grpc.RpcError as error:
+                assert error.code().name == "RESOURCE_EXHAUSTED"
+        assert len(answered) == REFLECTIONS
+        tokenize(asked.SerializeToString(), timeout=60)
+        for one in idle:
+            one.put(None)  # its client has asked all
+        for stream in answered:
+            assert list(stream) == []
+        again = reflect(iter([listed]))
+        assert next(again).HasField("list_services_response")
+        for _ in range(THREADS):
+            ThreadPoolExecutor.submit(server.threads, gate.wait, 60)
+        check = health_pb2_grpc.HealthStub(channel)
+        assert check.Check(health_pb2.HealthCheckRequest(), timeout=30).status == HEALTHY
+        gate.set()
+    server.stop(60)
 
 
 def test_the_end_lets_requests_end(model: Model, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from .. import __version__
+from .._cpus import cpus
 from . import metrics, tei
 from .derender import derender_chat, derender_completion
 from .embed import Embeddings
@@ -132,8 +133,7 @@ class App:
         self.in_progress = 0  # by HTTP
         self.by_grpc: Sized = ()  # likewise
         self.bytes_held = 0  # of bodies in progress
-        # A thread more than there are CPUs would be no faster, and has caches of its own.
-        self._threads = ThreadPoolExecutor(len(os.sched_getaffinity(0)))
+        self._threads = ThreadPoolExecutor(cpus())
         self.metrics = metrics.Metrics(models, self.requests)
         self._start = os.urandom(8).hex().encode()
         self._numbers = itertools.count()

@@ -7,7 +7,6 @@ answer in TEI's, use errors.as_tei.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
@@ -17,6 +16,7 @@ import numpy as np
 from msgspec import Struct
 
 from .. import __version__
+from .._cpus import cpus
 from ..embedder import Embedder
 from .batches import BATCH_TOKENS
 from .body import read
@@ -141,7 +141,7 @@ def info(models: Models, embedders: Mapping[str, Embedder], requests: int) -> by
             "max_batch_requests": None,
             "max_client_batch_size": models.max_batch,
             "auto_truncate": False,
-            "tokenization_workers": len(os.sched_getaffinity(0)),
+            "tokenization_workers": cpus(),
             "version": __version__,
             "sha": None,
             "docker_label": None,

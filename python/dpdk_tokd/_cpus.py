@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How many CPUs there are to use: more threads than that are no faster, and each has caches."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+
+def cpus() -> int:
+    """Those of this process's affinity, at most as many as its control group has CPU time for. The
+    group is asked once."""
+    return min(len(os.sched_getaffinity(0)), _quota())
+
+
+@cache
+def _quota() -> int:
+    group = "/"  # as a container sees its own
+    with suppress(OSError):
+        for line in Path("/proc/self/cgroup").read_text().splitlines():
+            if line.startswith("0::"):  # of version 2
+                group = line[3:]
+    return quota_of(group)
+
+
+def quota_of(group: str, root: Path = Path("/sys/fs/cgroup")) -> int:
+    """CPUs by the time that a control group, and each one above it, may take; rounded up."""
+    least = sys.maxsize
+    inner = root / group.lstrip("/")
+    for folder in (inner, *inner.parents):
+        with suppress(OSError, ValueError):  # it has no such file, or no limit: "max"
+            limit, period = map(int, (folder / "cpu.max").read_text().split())
+            least = min(least, -(-limit // period))
+        if folder == root:
+            break
+    return least

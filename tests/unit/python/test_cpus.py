@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How many threads the package starts by itself."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from dpdk_tokd._cpus import cpus, quota_of
+
+
+def test_a_quota_of_any_group_above_counts(tmp_path: Path) -> None:
+    root = tmp_path / "cgroup"
+    inner = root / "pods/one"
+    inner.mkdir(parents=True)
+    for folder, text in (
+        (tmp_path, "100000 100000"),  # no group
+        (root, "400000 100000"),
+        (root / "pods", "max 100000"),
+        (inner, "150000 100000"),
+    ):
+        (folder / "cpu.max").write_text(text + "\n")
+    assert quota_of("/pods/one", root) == 2
+    assert quota_of("/pods", root) == 4
+    assert quota_of("/", root) == 4
+    (root / "cpu.max").unlink()
+    assert quota_of("/pods", root) > 1 << 20
+    assert quota_of("/gone/since", root) > 1 << 20
+
+
+def test_the_affinity_counts() -> None:
+    all_of_them = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, {min(all_of_them)})
+        assert cpus() == 1
+    finally:
+        os.sched_setaffinity(0, all_of_them)

@@ -226,7 +226,7 @@ turn(struct tokd_client *c)
 }
 
 static uint32_t
-give_out(struct tokd_client *c, struct tokd_request **done, uint32_t max)
+collect_done(struct tokd_client *c, struct tokd_request **done, uint32_t max)
 {
 	uint32_t n = 0;
 
@@ -344,7 +344,7 @@ uint32_t
 tokd_client_poll(struct tokd_client *c, struct tokd_request **done, uint32_t max)
 {
 	turn(c);
-	return give_out(c, done, max);
+	return collect_done(c, done, max);
 }
 
 uint32_t

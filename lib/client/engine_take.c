@@ -277,7 +277,7 @@ is_other_vocab(
 
 /* The text has all its ids: those of earlier streams were perhaps more. */
 static enum tokd_status
-settle(const struct slot *s, struct tokd_request *r)
+check_ids(const struct slot *s, struct tokd_request *r)
 {
 	if (r->ids == NULL || r->n_ids == s->have)
 		return TOKD_OK;
@@ -367,7 +367,7 @@ tokd_engine_take(struct tokd_engine *e, const void *datagram, size_t len, uint64
 			engine_list(e, r);
 	}
 	if (status == TOKD_OK)
-		status = settle(s, r);
+		status = check_ids(s, r);
 	if (status != TOKD_PENDING) {
 		engine_finish(e, s, status);
 		return;

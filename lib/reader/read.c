@@ -180,7 +180,7 @@ in_ns(uint64_t ticks, uint64_t hz)
 }
 
 static int
-give_out(struct tokr *r, struct ring *ring, const struct tokd_rec *rec, struct tokr_record *out)
+fill_record(struct tokr *r, struct ring *ring, const struct tokd_rec *rec, struct tokr_record *out)
 {
 	if (r->mode == TOKR_READER) {
 		if (ring->held_end - ring->held_first == ring->held_room && grow(ring) != 0)
@@ -251,7 +251,7 @@ look_at(struct tokr *r, struct ring *ring, struct tokr_record *out)
 		if (rc != 0)
 			return rc;
 		if (rec.kind == TOKD_REC_TOKENS)
-			return give_out(r, ring, &rec, out);
+			return fill_record(r, ring, &rec, out);
 		ring->position += rec.bytes;
 		if (r->mode == TOKR_READER)
 			give_back(ring); /* the caller does not see padding, text and others */

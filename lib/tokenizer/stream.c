@@ -81,7 +81,7 @@ tok_stream_bound(const struct tok_stream *s, size_t n)
 {
 	/*
 	 * Text held for added tokens in normalized text is counted like new text: a blank may be
-	 * put before each part of it, and give_out() (encode/block.c) writes beyond the last id.
+	 * put before each part of it, and write_ids() (encode/block.c) writes beyond the last id.
 	 * The open pretoken's bytes whose ids were given out may be encoded once more, and these
 	 * ids removed. Tables that contradict each other may then give an id for each byte.
 	 */

@@ -286,7 +286,7 @@ encode_alone(struct tok_stream *s, const uint8_t *p, size_t len, uint32_t *ids)
  * This does not hold where a normalizer sets the bound (`tight`).
  */
 static inline uint32_t *
-give_out(const struct tok_vocab *v, const struct tok_block *b, uint32_t first, uint32_t last,
+write_ids(const struct tok_vocab *v, const struct tok_block *b, uint32_t first, uint32_t last,
 	uint32_t *ids)
 {
 	const uint32_t exact = v->tight || last == first ? first : last - 1;
@@ -379,7 +379,7 @@ tok_block_encode(struct tok_stream *s, struct tok_block *b, uint32_t n, const ui
 		const uint32_t k = b->left[i];
 		uint32_t *next;
 
-		ids = give_out(s->vocab, b, done, k, ids);
+		ids = write_ids(s->vocab, b, done, k, ids);
 		next = encode_alone(s, p + b->start[k], length_of(b, k), ids);
 		if (next == NULL)
 			return NULL;
@@ -388,7 +388,7 @@ tok_block_encode(struct tok_stream *s, struct tok_block *b, uint32_t n, const ui
 		ids = next;
 		done = k + 1;
 	}
-	ids = give_out(s->vocab, b, done, n, ids);
+	ids = write_ids(s->vocab, b, done, n, ids);
 	fetch_next(&open, s->vocab);
 	if (s->cache == NULL)
 		return ids;

@@ -152,7 +152,7 @@ order_marks(struct tok_nfc *n)
 
 /* All marks are known: sort them, and compose those that are not blocked (Unicode 16, D117). */
 static void
-settle(struct tok_nfc *n)
+compose_held(struct tok_nfc *n)
 {
 	uint32_t blocked = 0, kept = 1;
 
@@ -253,7 +253,7 @@ hold(struct tok_nfc *n, struct tok_nfc_piece *piece, struct tok_nfc_span *span)
 			part = &itself;
 		}
 		if (n->n > 0 && part[0] >> TOK_NFC_CP_BITS == 0) {
-			settle(n);
+			compose_held(n);
 			if (n->decompose || !(props & TOK_NFC_CHECK) || !absorb(n, part[0]))
 				return let_go(n, span);
 		} else if (has_room(n, n_parts)) {
@@ -267,7 +267,7 @@ hold(struct tok_nfc *n, struct tok_nfc_piece *piece, struct tok_nfc_span *span)
 	if (n->n == 0)
 		return TOK_NFC_DONE;
 	if (piece->last)
-		settle(n);
+		compose_held(n);
 	else if (is_open(n, n->held[n->n - 1]))
 		return TOK_NFC_DONE;
 	return let_go(n, span);

@@ -95,7 +95,7 @@ tokd_source_settle_one(struct tokd_sources *t)
 }
 
 static void
-settle(struct tokd_sources *t)
+rank_touched(struct tokd_sources *t)
 {
 	while (t->n_touched > 0)
 		tokd_source_settle_one(t);
@@ -116,7 +116,7 @@ tokd_source_of(struct tokd_worker *w, const struct tokd_addr *addr)
 	}
 	s = longest_idle(t);
 	if (s->touched)
-		settle(t);
+		rank_touched(t);
 	TAILQ_REMOVE(&t->idle[s->validated], s, idle);
 	if (s->keyed.le_prev != NULL)
 		LIST_REMOVE(s, keyed);
@@ -151,7 +151,7 @@ tokd_source_validate(struct tokd_worker *w, struct tokd_source *s)
 struct tokd_source *
 tokd_source_greediest(struct tokd_worker *w, enum tokd_kind kind)
 {
-	settle(w->sources);
+	rank_touched(w->sources);
 	for (uint32_t validated = 0; validated < 2; validated++) {
 		const struct tokd_rank *r = &w->sources->rank[validated][kind];
 

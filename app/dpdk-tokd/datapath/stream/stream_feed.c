@@ -354,7 +354,7 @@ tokd_stream_feed(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *
  * wait for a lane, is fed alone.
  */
 static uint32_t
-gather(struct tokd_worker *w, const struct tokd_stream *s, struct tokd_req *last)
+gather_texts(struct tokd_worker *w, const struct tokd_stream *s, struct tokd_req *last)
 {
 	uint32_t n = 0, bytes = 0;
 
@@ -393,7 +393,7 @@ feed_next(struct tokd_worker *w, struct tokd_stream *s, uint32_t *n)
 
 	*n = 1;
 	if ((s->held_bits & 2) == 0 || s->part > 0 || !is_fast(w, s) ||
-		(*n = gather(w, s, &last)) < 2) {
+		(*n = gather_texts(w, s, &last)) < 2) {
 		*n = 1;
 		return tokd_stream_feed(w, s, held->m, held->t_rx);
 	}

@@ -155,7 +155,8 @@ hold(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *m, uint32_t 
  * the same burst that continue them. False: feed it now.
  */
 static bool
-gather(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *m, const struct tokd_req *req)
+gather_packet(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *m,
+	const struct tokd_req *req)
 {
 	const uint64_t before = (UINT64_C(1) << (req->packet - s->next)) - 1;
 
@@ -215,7 +216,7 @@ data_for_open(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *m,
 		feed_again(w, s);
 		return;
 	}
-	if (gather(w, s, m, req))
+	if (gather_packet(w, s, m, req))
 		return;
 	if (unlikely(ahead > 0)) {
 		const uint64_t before = (UINT64_C(1) << ahead) - 1;

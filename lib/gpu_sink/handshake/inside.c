@@ -1,20 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "inside.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <time.h>
-
-bool
-tokg_wrong(struct tokg_error *err, const char *format, ...)
-{
-	va_list ap;
-
-	va_start(ap, format);
-	vsnprintf(err->text, sizeof(err->text), format, ap);
-	va_end(ap);
-	return false;
-}
 
 void
 tokg_printable(char *to, size_t room, const char *from, size_t bytes)

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "block/wrong.h"
 #include "engine_area.h"
 #include "schedule.cuh"
 
@@ -23,13 +22,12 @@ tokg_text_vocab_proved(const struct tokg_device_config *c, struct tokg_error *er
 	const char *const why = v != NULL ? tokg_view_refuses(v, c->text_flags) : NULL;
 
 	if (why != NULL)
-		return tokg_wrong(err, "--text-vocab: the device cannot encode with it: %s", why) ==
-		       0;
+		return tokg_wrong(err, "--text-vocab: the device cannot encode with it: %s", why);
 	if (v != NULL && v->info.n_ids > c->geometry.n_ids)
 		return tokg_wrong(err,
-			       "--text-vocab: it has %u ids, the word table %u rows: use the table "
-			       "of the same model",
-			       v->info.n_ids, c->geometry.n_ids) == 0;
+			"--text-vocab: it has %u ids, the word table %u rows: use the table "
+			"of the same model",
+			v->info.n_ids, c->geometry.n_ids);
 	return true;
 }
 
@@ -43,22 +41,21 @@ tokg_config_proved(const struct tokg_device_config *c, struct tokg_error *err)
 	if (!tokg_geometry_proved(g, UINT64_MAX, err))
 		return false;
 	if (c->external_engine && g->lanes == 0)
-		return tokg_wrong(err, "device: an external engine needs lanes") == 0;
+		return tokg_wrong(err, "device: an external engine needs lanes");
 	if (t->kind != g->kind || t->dtype != g->dtype || t->dim != g->dim ||
 		t->n_ids != g->n_ids ||
 		(t->kind != TOKG_KIND_WORD && t->n_positions != g->n_positions))
 		return tokg_wrong(err,
-			       "device: the tables (kind %u, dtype %u, %u x %u, %u positions)"
-			       " are not those of the geometry (%u, %u, %u x %u, %u)",
-			       t->kind, t->dtype, t->n_ids, t->dim, t->n_positions, g->kind,
-			       g->dtype, g->n_ids, g->dim, g->n_positions) == 0;
+			"device: the tables (kind %u, dtype %u, %u x %u, %u positions)"
+			" are not those of the geometry (%u, %u, %u x %u, %u)",
+			t->kind, t->dtype, t->n_ids, t->dim, t->n_positions, g->kind, g->dtype,
+			g->n_ids, g->dim, g->n_positions);
 	if (t->word == NULL || (t->kind != TOKG_KIND_WORD && t->position == NULL) ||
 		(t->kind == TOKG_KIND_BERT &&
 			(t->type == NULL || t->gamma == NULL || t->beta == NULL)))
-		return tokg_wrong(err, "device: kind %u needs more tables than given", t->kind) ==
-		       0;
+		return tokg_wrong(err, "device: kind %u needs more tables than given", t->kind);
 	if (c->ring_epoch == 0)
-		return tokg_wrong(err, "device: ring_epoch must not be 0") == 0;
+		return tokg_wrong(err, "device: ring_epoch must not be 0");
 	return tokg_text_vocab_proved(c, err);
 }
 
@@ -67,7 +64,7 @@ tokg_incarnation_right(const struct tokg_device *d, uint32_t incarnation, struct
 {
 	return (incarnation > d->incarnation && incarnation <= TOKG_INCARNATION_MAX) ||
 	       tokg_wrong(err, "consumer: incarnation is %u, must be %u to %d: restart the agent",
-		       incarnation, d->incarnation + 1, TOKG_INCARNATION_MAX) == 0;
+		       incarnation, d->incarnation + 1, TOKG_INCARNATION_MAX);
 }
 
 static inline uint64_t

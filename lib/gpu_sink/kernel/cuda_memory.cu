@@ -107,7 +107,7 @@ sync_memops(struct tokg_cuda *c, struct tokg_error *err)
 
 	return e == CUDA_SUCCESS ||
 	       tokg_wrong(err, "device cuda:%d: the ring's SYNC_MEMOPS cannot be set: error %d",
-		       c->index, (int)e) == 0;
+		       c->index, (int)e);
 }
 
 /* Exports the region for a NIC; -1 if the GPU or driver cannot. */
@@ -179,9 +179,9 @@ host_ring_get(struct tokg_cuda *c, uint64_t bytes, struct tokg_error *err)
 		return false;
 	if (!can)
 		return tokg_wrong(err,
-			       "device cuda:%d: --ring host: it cannot use memory that is shared "
-			       "among processes: use --ring gpu",
-			       c->index) == 0;
+			"device cuda:%d: --ring host: it cannot use memory that is shared "
+			"among processes: use --ring gpu",
+			c->index);
 	if (!tokg_memory_get(&c->host_ring, bytes, "tokd-gpu-ring", 0, -1, err))
 		return false;
 	c->registered = tokg_cuda_good(c,
@@ -343,7 +343,7 @@ tokg_cuda_text_view_get(struct tokg_cuda *c, const struct tok_vocab *v, struct t
 	image = malloc(bytes);
 	if (image == NULL)
 		return tokg_wrong(err, "device cuda:%d: no memory for %zu bytes of vocabulary",
-			       c->index, bytes) == 0;
+			c->index, bytes);
 	tokg_view_write(v, (uint64_t)(uintptr_t)c->text_view, image);
 	copied = tokg_cuda_good(c, cudaMemcpy(c->text_view, image, bytes, cudaMemcpyHostToDevice),
 		"copying the vocabulary", err);

@@ -163,9 +163,11 @@ cpu_stop(struct tokg_device *d, enum tokg_stop how, uint32_t timeout_ms, struct 
 		return 0;
 	stop_write(c, how);
 	while (__atomic_load_n(&c->ended, __ATOMIC_ACQUIRE) < c->running) {
-		if (tokg_now() > until)
-			return tokg_wrong(err, "consumer: %u of %u threads run on after %u ms",
+		if (tokg_now() > until) {
+			tokg_wrong(err, "consumer: %u of %u threads run on after %u ms",
 				c->running - c->ended, c->running, timeout_ms);
+			return -1;
+		}
 		nanosleep(&nap, NULL);
 	}
 	for (uint32_t i = 0; i < c->running; i++)
@@ -180,9 +182,10 @@ cpu_start(struct tokg_device *d, uint32_t incarnation, struct tokg_error *err)
 	cpu_device *const c = (cpu_device *)d;
 	struct tokg_error ignored;
 
-	if (c->running > 0)
-		return tokg_wrong(
-			err, "consumer: incarnation %u runs, stop it first", d->incarnation);
+	if (c->running > 0) {
+		tokg_wrong(err, "consumer: incarnation %u runs, stop it first", d->incarnation);
+		return -1;
+	}
 	if (!tokg_incarnation_right(d, incarnation, err))
 		return -1;
 	memset(c->scratch.at, 0, c->scratch_zero);
@@ -279,17 +282,16 @@ config_right(const struct tokg_device_config *g, struct tokg_error *err)
 		return false;
 #ifndef TOKG_OWN_THREADS
 	if (g->graphs)
-		return tokg_wrong(err, "device cpu: it has no graphs to launch") == 0;
+		return tokg_wrong(err, "device cpu: it has no graphs to launch");
 #endif
 	if (g->workers >= THREADS_MAX - 1)
 		return tokg_wrong(err, "--workers %u: at most %d with --device cpu", g->workers,
-			       THREADS_MAX - 2) == 0;
+			THREADS_MAX - 2);
 	if (g->first_cpu >= 0 && g->first_cpu + more >= cpus)
 		return tokg_wrong(err,
-			       "--first-cpu %d: %ld threads (--workers, scanner%s) from there on; the last "
-			       "CPU is %ld",
-			       g->first_cpu, more + 1, g->geometry.lanes > 0 ? ", lanes" : "",
-			       cpus - 1) == 0;
+			"--first-cpu %d: %ld threads (--workers, scanner%s) from there on; the last "
+			"CPU is %ld",
+			g->first_cpu, more + 1, g->geometry.lanes > 0 ? ", lanes" : "", cpus - 1);
 	return true;
 }
 

@@ -128,8 +128,8 @@ workers_count(struct tokg_cuda *c, uint32_t asked, struct tokg_error *err)
 	}
 	if (most < 1 || asked > most)
 		return tokg_wrong(err,
-			       "device cuda:%d: %u workers, it holds %lld beside the scanner",
-			       c->index, asked, (long long)most) == 0;
+			"device cuda:%d: %u workers, it holds %lld beside the scanner", c->index,
+			asked, (long long)most);
 	c->workers = asked > 0 ? asked : (uint32_t)most;
 	sharing_tell(c, shared != 0, processors);
 	return true;
@@ -147,9 +147,9 @@ rows_of_job(uint32_t workers)
 int
 unwritable(const struct tokg_cuda *c, const char *what, struct tokg_error *err)
 {
-	return tokg_wrong(err,
-		"device cuda:%d: %s cannot be written: %s; cuStreamWriteValue64: error %d",
+	tokg_wrong(err, "device cuda:%d: %s cannot be written: %s; cuStreamWriteValue64: error %d",
 		c->index, what, cudaGetErrorString(cudaGetLastError()), (int)c->write_error);
+	return -1;
 }
 
 /* `stop` and `incarnation` share an aligned word. */
@@ -198,9 +198,11 @@ cuda_stop(struct tokg_device *d, enum tokg_stop how, uint32_t timeout_ms, struct
 	if (stop_write(c, how) < 0)
 		return unwritable(c, "the stop word", err);
 	while ((e = cudaStreamQuery(c->kernel)) == cudaErrorNotReady) {
-		if (host_ms() > until)
-			return tokg_wrong(err, "device cuda:%d: the kernel runs on after %u ms",
-				c->index, timeout_ms);
+		if (host_ms() > until) {
+			tokg_wrong(err, "device cuda:%d: the kernel runs on after %u ms", c->index,
+				timeout_ms);
+			return -1;
+		}
 		nanosleep(&nap, NULL);
 	}
 	if (!tokg_cuda_good(
@@ -237,9 +239,10 @@ cuda_start(struct tokg_device *d, uint32_t incarnation, struct tokg_error *err)
 	void *arguments[] = {&c->consumer};
 	uint64_t reserved = 0;
 
-	if (c->running)
-		return tokg_wrong(
-			err, "consumer: incarnation %u runs, stop it first", d->incarnation);
+	if (c->running) {
+		tokg_wrong(err, "consumer: incarnation %u runs, stop it first", d->incarnation);
+		return -1;
+	}
 	if (!tokg_incarnation_right(d, incarnation, err) ||
 		!tokg_cuda_good(c, cudaSetDevice(c->index), "choosing it", err) ||
 		!tokg_cuda_good(c, cudaMemsetAsync(c->scratch, 0, c->scratch_zero, c->kernel),
@@ -310,14 +313,14 @@ environment_right(int index, struct tokg_error *err)
 
 	if (blocking != NULL && atoi(blocking) != 0)
 		return tokg_wrong(err,
-			       "device cuda:%d: CUDA_LAUNCH_BLOCKING=%.20s: its kernel stays, and the "
-			       "launch would never return: unset it",
-			       index, blocking) == 0;
+			"device cuda:%d: CUDA_LAUNCH_BLOCKING=%.20s: its kernel stays, and the "
+			"launch would never return: unset it",
+			index, blocking);
 	if (connections != NULL && atoi(connections) == 1)
 		return tokg_wrong(err,
-			       "device cuda:%d: CUDA_DEVICE_MAX_CONNECTIONS=1: copies would wait "
-			       "behind its kernel, which stays: unset it, or set it to 2 or more",
-			       index) == 0;
+			"device cuda:%d: CUDA_DEVICE_MAX_CONNECTIONS=1: copies would wait "
+			"behind its kernel, which stays: unset it, or set it to 2 or more",
+			index);
 	return true;
 }
 
@@ -331,8 +334,8 @@ gpu_choose(struct tokg_cuda *c, struct tokg_error *err)
 		!tokg_cuda_good(c, cudaGetDeviceCount(&n), "looking for GPUs", err))
 		return false;
 	if (c->index < 0 || c->index >= n)
-		return tokg_wrong(err, "device cuda:%d: this machine has GPUs 0 to %d", c->index,
-			       n - 1) == 0;
+		return tokg_wrong(
+			err, "device cuda:%d: this machine has GPUs 0 to %d", c->index, n - 1);
 	if (!tokg_cuda_good(c, cudaSetDevice(c->index), "choosing it", err) ||
 		!tokg_cuda_good(c,
 			cudaDeviceGetAttribute(
@@ -346,8 +349,7 @@ gpu_choose(struct tokg_cuda *c, struct tokg_error *err)
 	c->write_value = (tokg_cuda_write_fn)tokg_cuda_function("cuStreamWriteValue64");
 	if (!cooperative || c->write_value == NULL)
 		return tokg_wrong(err, "device cuda:%d: GPU or driver is too old: it needs %s",
-			       c->index,
-			       cooperative ? "cuStreamWriteValue64" : "cooperative launches") == 0;
+			c->index, cooperative ? "cuStreamWriteValue64" : "cooperative launches");
 	return tokg_cuda_good(c, cudaStreamCreateWithFlags(&c->kernel, cudaStreamNonBlocking),
 		       "a stream", err) &&
 	       tokg_cuda_good(c, cudaStreamCreateWithFlags(&c->io, cudaStreamNonBlocking),
@@ -370,14 +372,14 @@ tokg_device_cuda_there(int index, struct tokg_error *err)
 
 	if (e == cudaErrorInsufficientDriver)
 		return tokg_wrong(err,
-			       "device cuda:%d: no NVIDIA driver is loaded, or it is older than CUDA "
-			       "%d.%d needs: see nvidia-smi, or use the device cpu",
-			       index, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10) == 0;
+			"device cuda:%d: no NVIDIA driver is loaded, or it is older than CUDA "
+			"%d.%d needs: see nvidia-smi, or use the device cpu",
+			index, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
 	if (e == cudaErrorNoDevice)
 		return tokg_wrong(err,
-			       "device cuda:%d: this machine has no GPU: see nvidia-smi, or use the "
-			       "device cpu",
-			       index) == 0;
+			"device cuda:%d: this machine has no GPU: see nvidia-smi, or use the "
+			"device cpu",
+			index);
 	return true;
 }
 

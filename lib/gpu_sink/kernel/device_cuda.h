@@ -45,8 +45,8 @@ struct tokg_cuda {
 static inline bool
 tokg_cuda_good(const struct tokg_cuda *c, cudaError_t e, const char *what, struct tokg_error *err)
 {
-	return e == cudaSuccess || tokg_wrong(err, "device cuda:%d: %s: %s", c->index, what,
-					   cudaGetErrorString(e)) == 0;
+	return e == cudaSuccess ||
+	       tokg_wrong(err, "device cuda:%d: %s: %s", c->index, what, cudaGetErrorString(e));
 }
 
 /* Looks up a function of the driver. NULL: this driver does not have it. */

@@ -156,7 +156,7 @@ graphs_get(struct tokg_cuda *c, struct tokg_error *err)
 		return true;
 	c->graphs = (struct tokg_graphs *)calloc(1, sizeof(*c->graphs));
 	if (c->graphs == NULL)
-		return tokg_wrong(err, "device cuda:%d: no memory for graphs", c->index) == 0;
+		return tokg_wrong(err, "device cuda:%d: no memory for graphs", c->index);
 	return tokg_cuda_good(c, cudaMalloc((void **)&c->graphs->on_gpu, sizeof(c->graphs->child)),
 		"memory for the graphs' handles", err);
 }
@@ -198,7 +198,7 @@ tokg_graphs_ended(struct tokg_cuda *c, struct tokg_error *err)
 	       tokg_wrong(err,
 		       "device cuda:%d: the scheduler could not launch a graph: %s: use --launch "
 		       "persistent",
-		       c->index, cudaGetErrorString((cudaError_t)s->failed)) == 0;
+		       c->index, cudaGetErrorString((cudaError_t)s->failed));
 }
 
 const void *

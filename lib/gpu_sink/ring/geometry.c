@@ -2,39 +2,26 @@
 #include "geometry.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #define DIM_MAX 65536
 #define ROWS_MAX (1u << 24)
 #define OUT_BYTES_MAX (1ull << 36)
 
-static bool __attribute__((format(printf, 2, 3)))
-wrong(struct tokg_error *err, const char *format, ...)
-{
-	va_list ap;
-
-	va_start(ap, format);
-	vsnprintf(err->text, sizeof(err->text), format, ap);
-	va_end(ap);
-	return false;
-}
-
 static bool
 within(struct tokg_error *err, const char *what, uint64_t n, uint64_t least, uint64_t most)
 {
 	if (n >= least && n <= most)
 		return true;
-	return wrong(err, "GPU ring: %s is %" PRIu64 ", must be %" PRIu64 " to %" PRIu64, what, n,
-		least, most);
+	return tokg_wrong(err, "GPU ring: %s is %" PRIu64 ", must be %" PRIu64 " to %" PRIu64, what,
+		n, least, most);
 }
 
 static bool
 power_of_2(struct tokg_error *err, const char *what, uint64_t n)
 {
 	return (n & (n - 1)) == 0 ||
-	       wrong(err, "GPU ring: %s is %" PRIu64 ", must be a power of 2", what, n);
+	       tokg_wrong(err, "GPU ring: %s is %" PRIu64 ", must be a power of 2", what, n);
 }
 
 static bool
@@ -113,10 +100,10 @@ tokg_geometry_proved(const struct tokg_geometry *g, uint64_t bytes, struct tokg_
 	if (!tokg_geometry_fill(&own, err))
 		return false;
 	if (memcmp(&own, g, sizeof(own)) != 0)
-		return wrong(err,
+		return tokg_wrong(err,
 			"GPU ring: the agent's geometry is inconsistent: is it another version?");
 	if (g->region_bytes > bytes)
-		return wrong(err, "GPU ring: needs %" PRIu64 " bytes, its memory has %" PRIu64,
+		return tokg_wrong(err, "GPU ring: needs %" PRIu64 " bytes, its memory has %" PRIu64,
 			g->region_bytes, bytes);
 	return true;
 }

@@ -2,7 +2,6 @@
 /* texts.h by one thread of the CPU, which is a block. */
 #include <stdlib.h>
 
-#include "block/wrong.h"
 #include "texts.cuh"
 
 namespace
@@ -34,7 +33,7 @@ cpu_put(tokg_texts *x, const uint8_t *bytes, const uint64_t *begin, uint32_t n, 
 	c->plan = {
 		&c->view, bytes, begin, n, x->ids, x->result, (uint8_t *)malloc(scratch), scratch};
 	return (x->ids != NULL && x->result != NULL && c->plan.scratch != NULL) ||
-	       tokg_wrong(err, "device cpu: no memory for %u texts", n) == 0;
+	       tokg_wrong(err, "device cpu: no memory for %u texts", n);
 }
 
 bool

@@ -4,7 +4,6 @@
 
 #include <cuda_runtime.h>
 
-#include "block/wrong.h"
 #include "texts.cuh"
 
 /* As many registers as let two blocks be on a multiprocessor. */
@@ -35,8 +34,8 @@ struct cuda_texts {
 bool
 good(const cuda_texts *c, cudaError_t e, const char *what, tokg_error *err)
 {
-	return e == cudaSuccess || tokg_wrong(err, "device cuda:%d: %s: %s", c->index, what,
-					   cudaGetErrorString(e)) == 0;
+	return e == cudaSuccess ||
+	       tokg_wrong(err, "device cuda:%d: %s: %s", c->index, what, cudaGetErrorString(e));
 }
 
 bool
@@ -78,7 +77,7 @@ cuda_put(tokg_texts *x, const uint8_t *bytes, const uint64_t *begin, uint32_t n,
 	x->ids = (uint32_t *)malloc((all + 1) * sizeof(*x->ids));
 	x->result = (tokg_texts_result *)malloc((n + 1ull) * sizeof(*x->result));
 	if (x->ids == NULL || x->result == NULL)
-		return tokg_wrong(err, "device cuda:%d: no memory for %u texts", c->index, n) == 0;
+		return tokg_wrong(err, "device cuda:%d: no memory for %u texts", c->index, n);
 	if (!memory(c, &c->texts, all + (n + 1ull) * 8 + n * sizeof(*p->result) + all * 4,
 		    "memory for the texts", err) ||
 		!memory(c, &c->scratch, (blocks + 1) * scratch, "memory for scratch", err))
@@ -152,7 +151,7 @@ upload(cuda_texts *c, const tok_vocab *v, tokg_error *err)
 	bool done;
 
 	if (image == NULL)
-		return tokg_wrong(err, "no memory for %zu bytes of tables", bytes) == 0;
+		return tokg_wrong(err, "no memory for %zu bytes of tables", bytes);
 	done = memory(c, &c->view, bytes, "memory for the tables", err);
 	if (done) {
 		tokg_view_write(v, (uint64_t)(uintptr_t)c->view, image);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Replaces texts_cuda.cu in a build without nvcc. */
-#include "block/wrong.h"
 #include "texts.h"
 
 struct tokg_texts *

@@ -10,7 +10,7 @@
 
 #include <tokd/engine_cuda.h>
 
-#include "block/wrong.h"
+#include "ring/error.h"
 #include "engine_area.h"
 #include "host_engine.h"
 

@@ -309,13 +309,12 @@ produce_texts_right(
 		if (t->n[i] > g->slot_bytes || tokg_align(t->n[i], TOKG_LINE) > t->stride ||
 			(g->slots - 1) * t->out_stride + rows > g->out_bytes)
 			return tokg_wrong(err,
-				       "producers: a text of %u bytes does not fit into a slot of "
-				       "%u, or its rows into %llu bytes of outputs",
-				       t->n[i], g->slot_bytes,
-				       (unsigned long long)g->out_bytes) == 0;
+				"producers: a text of %u bytes does not fit into a slot of "
+				"%u, or its rows into %llu bytes of outputs",
+				t->n[i], g->slot_bytes, (unsigned long long)g->out_bytes);
 	}
 	return c->check_every == 0 ||
-	       tokg_wrong(err, "producers: rows of texts are not compared by them") == 0;
+	       tokg_wrong(err, "producers: rows of texts are not compared by them");
 }
 
 /* Can these producers do that in this ring? */
@@ -330,24 +329,23 @@ produce_right(const struct tokg_geometry *g, const struct produce_config *c, str
 
 	if (c->in_flight == 0 || c->in_flight > g->slots || c->in_flight > PRODUCE_IN_FLIGHT_MAX)
 		return tokg_wrong(err,
-			       "producers: %u slots in flight, must be 1 to %u and at most %d",
-			       c->in_flight, g->slots, PRODUCE_IN_FLIGHT_MAX) == 0;
+			"producers: %u slots in flight, must be 1 to %u and at most %d",
+			c->in_flight, g->slots, PRODUCE_IN_FLIGHT_MAX);
 	if (c->texts.stride > 0)
 		return produce_texts_right(g, c, err);
 	if (c->tokens == 0 || bytes > g->slot_bytes)
 		return tokg_wrong(err,
-			       "producers: %llu records of %u ids are %llu bytes, a slot has %u",
-			       (unsigned long long)records, c->tokens, (unsigned long long)bytes,
-			       g->slot_bytes) == 0;
+			"producers: %llu records of %u ids are %llu bytes, a slot has %u",
+			(unsigned long long)records, c->tokens, (unsigned long long)bytes,
+			g->slot_bytes);
 	if (g->slots * records * tokg_out_bytes(c->tokens, g->row_bytes) > g->out_bytes)
 		return tokg_wrong(err,
-			       "producers: the rows of %u slots of %llu records are more than "
-			       "the %llu bytes of a producer's outputs",
-			       g->slots, (unsigned long long)records,
-			       (unsigned long long)g->out_bytes) == 0;
+			"producers: the rows of %u slots of %llu records are more than "
+			"the %llu bytes of a producer's outputs",
+			g->slots, (unsigned long long)records, (unsigned long long)g->out_bytes);
 	if (c->check_every > 0 && (g->kind != TOKG_KIND_WORD || g->row_bytes % 16 != 0))
 		return tokg_wrong(err,
-			       "producers: rows are compared of the kind word alone, and of "
-			       "multiples of 16 bytes") == 0;
+			"producers: rows are compared of the kind word alone, and of "
+			"multiples of 16 bytes");
 	return true;
 }

@@ -46,11 +46,11 @@ cpu_start(struct produce *p, struct tokg_error *err)
 		producer *const own = (producer *)malloc(sizeof(*own));
 
 		if (own == NULL)
-			return tokg_wrong(err, "producers: no memory") == 0;
+			return tokg_wrong(err, "producers: no memory");
 		*own = {c, c->n};
 		if (pthread_create(&c->id[c->n], NULL, thread_main, own) != 0) {
 			free(own);
-			return tokg_wrong(err, "producers: no thread %u", c->n) == 0;
+			return tokg_wrong(err, "producers: no thread %u", c->n);
 		}
 	}
 	return true;

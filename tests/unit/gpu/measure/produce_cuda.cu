@@ -97,7 +97,7 @@ memory_get(cuda_produce *c, struct tokg_error *err)
 	memset(c->p.said, 0, said);
 	*c->p.stop = 0;
 	c->p.samples = (uint64_t *)malloc(c->bytes);
-	return c->p.samples != NULL || tokg_wrong(err, "producers: no memory") == 0;
+	return c->p.samples != NULL || tokg_wrong(err, "producers: no memory");
 }
 
 /* The texts, where the kernel reads them. */
@@ -145,7 +145,7 @@ kernel_ready(cuda_produce *c, struct tokg_error *err)
 		return false;
 	return a.localSizeBytes <= stack ||
 	       tokg_wrong(err, "producers: the kernel has a stack of %zu bytes, the context %zu",
-		       a.localSizeBytes, stack) == 0;
+		       a.localSizeBytes, stack);
 }
 
 } // namespace

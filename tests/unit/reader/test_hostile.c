@@ -423,20 +423,17 @@ TEST(whose_tail_is_impossible_is_found_out_by_a_tap)
 	}
 }
 
-TEST(that_went_on_past_unread_ids_has_dropped_the_reader)
+FIXTURE_TEST(that_went_on_past_unread_ids_has_dropped_the_reader)
 {
+	struct server *s = *state;
+	struct tokr *r = attached(s, TOKR_READER);
 	struct tokr_record rec;
-	struct server *s;
-	struct tokr *r;
 
-	assert_int_equal(server_setup((void **)&s), 0);
-	r = attached(s, TOKR_READER);
 	for (int i = 0; i < 3; i++)
 		server_publish(s, 0);
 	s->hdr->tail = s->hdr->head;
 	assert_int_equal(tokr_next(r, &rec, 100), TOKR_DROPPED);
 	tokr_detach(r);
-	assert_int_equal(server_teardown((void **)&s), 0);
 }
 
 /* Whatever stands in the ring, every id that is given out can be read. */

@@ -31,6 +31,18 @@ void bench_start(struct bench *b, void (*change)(struct tokg_device_config *c));
 void bench_close(struct bench *b);
 void bench_grant(struct bench *b, uint32_t producer, uint32_t epoch);
 
+/* A test at a bench `b` that is started with `change`, and closed. */
+#define BENCH_TEST(name, change)                                                                   \
+	static void name##_at(struct bench *b);                                                    \
+	TEST(name)                                                                                 \
+	{                                                                                          \
+		struct bench b;                                                                    \
+		bench_start(&b, change);                                                           \
+		name##_at(&b);                                                                     \
+		bench_close(&b);                                                                   \
+	}                                                                                          \
+	static void name##_at(struct bench *b)
+
 /* A header that is right for so many ids at position 0 of the outputs. */
 struct tokg_hdr bench_hdr(const struct bench *b, uint32_t tokens);
 /* Gives it its ticket and check word, and posts it; the ticket. */

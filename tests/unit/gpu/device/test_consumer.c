@@ -117,31 +117,28 @@ TEST(the_scanner_works_alone_without_workers)
 	one_slot(alone);
 }
 
-TEST(long_slots_are_shared_by_workers_and_the_queue_comes_round)
+BENCH_TEST(long_slots_are_shared_by_workers_and_the_queue_comes_round, four_workers_long_slots)
 {
 	const uint32_t n = 16384; /* 256 jobs a slot */
 	uint32_t *const ids = malloc(4ull * n);
 	struct tokg_hdr h;
-	struct bench b;
 
-	bench_start(&b, four_workers_long_slots);
 	for (uint32_t i = 0; i < n; i++)
 		ids[i] = i * 7 % N_IDS;
 	for (uint32_t round = 0; round < 2; round++) {
 		for (uint32_t slot = 0; slot < 16; slot++) {
-			h = bench_hdr(&b, n);
+			h = bench_hdr(b, n);
 			h.out_off = slot * tokg_out_bytes(n, 16);
-			bench_post(&b, 0, slot, &h, ids);
+			bench_post(b, 0, slot, &h, ids);
 		}
 		for (uint32_t slot = 0; slot < 16; slot++)
-			assert_int_equal(bench_status(&b, 0, slot), TOKG_OK);
+			assert_int_equal(bench_status(b, 0, slot), TOKG_OK);
 		for (uint32_t slot = 0; slot < 16; slot++)
-			rows_are(&b, slot * tokg_out_bytes(n, 16), ids, n, 0);
+			rows_are(b, slot * tokg_out_bytes(n, 16), ids, n, 0);
 	}
 	for (uint32_t i = 0; i < 32; i++)
-		assert_int_equal(bench_entry(&b).tokens, n);
-	assert_false(bench_has_entry(&b));
-	bench_close(&b);
+		assert_int_equal(bench_entry(b).tokens, n);
+	assert_false(bench_has_entry(b));
 	free(ids);
 }
 
@@ -164,18 +161,16 @@ record(uint8_t *at, uint16_t kind, uint16_t flags, uint64_t serial, uint32_t fir
 	return r.bytes;
 }
 
-TEST(records_of_a_batch_have_an_entry_each)
+BENCH_TEST(records_of_a_batch_have_an_entry_each, with_positions)
 {
 	const uint32_t ids[20] = {
 		1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20};
 	uint8_t payload[4096] = {0};
 	struct tokg_out_entry e[4];
 	struct tokg_hdr h;
-	struct bench b;
 	uint32_t at = 0;
 
-	bench_start(&b, with_positions);
-	h = bench_hdr(&b, 0);
+	h = bench_hdr(b, 0);
 	at += record(payload + at, TOKD_REC_TOKENS, TOKD_REC_FIRST, 501, 0, ids, 3);
 	at += record(payload + at, TOKD_REC_PAD, 0, 0, 0, NULL, 0);
 	at += record(payload + at, TOKD_REC_TEXT, TOKD_REC_FIRST, 500, 0, ids, 20);
@@ -187,10 +182,10 @@ TEST(records_of_a_batch_have_an_entry_each)
 	h.tokens = 20;
 	h.flags = TOKG_BATCH;
 	h.out_off = 4096;
-	bench_post(&b, 0, 1, &h, payload);
-	assert_int_equal(bench_status(&b, 0, 1), TOKG_OK);
+	bench_post(b, 0, 1, &h, payload);
+	assert_int_equal(bench_status(b, 0, 1), TOKG_OK);
 	for (int i = 0; i < 4; i++) {
-		const struct tokg_out_entry x = bench_entry(&b);
+		const struct tokg_out_entry x = bench_entry(b);
 
 		assert_true(x.part < 4);
 		e[x.part] = x;
@@ -208,9 +203,8 @@ TEST(records_of_a_batch_have_an_entry_each)
 	assert_int_equal(e[1].first, 40);
 	assert_int_equal(e[1].tokens, 17);
 	assert_int_equal(e[2].tokens, 0);
-	rows_are(&b, 4096, ids, 3, 0);
-	rows_are(&b, 8192, ids + 3, 17, 40);
-	bench_close(&b);
+	rows_are(b, 4096, ids, 3, 0);
+	rows_are(b, 8192, ids + 3, 17, 40);
 }
 
 static void
@@ -317,151 +311,133 @@ long_batches(struct tokg_device_config *c)
 	c->workers = 2;
 }
 
-TEST(a_batch_longer_than_the_window_is_walked_to_its_end)
+BENCH_TEST(a_batch_longer_than_the_window_is_walked_to_its_end, long_batches)
 {
 	uint8_t *const payload = calloc(1, 65536);
 	uint32_t ids[300], n = 0, at = 0, tokens = 0;
 	uint64_t seen = 0;
 	struct tokg_hdr h;
-	struct bench b;
 
 	for (uint32_t i = 0; i < 300; i++)
 		ids[i] = i % N_IDS;
-	bench_start(&b, long_batches);
 	for (uint32_t count = 100; at + 64 + 4 * 299 + 64 < 65536;
 		count = (count * 7 + 1) % 300, n++) {
 		at += record(payload + at, TOKD_REC_TOKENS, 0, n, 0, ids, count);
 		tokens += count;
 	}
 	assert_true(n > 64);
-	h = bench_hdr(&b, 0);
+	h = bench_hdr(b, 0);
 	h.bytes = at;
 	h.tokens = tokens;
 	h.flags = TOKG_BATCH;
-	bench_post(&b, 0, 0, &h, payload);
-	assert_int_equal(bench_status(&b, 0, 0), TOKG_OK);
+	bench_post(b, 0, 0, &h, payload);
+	assert_int_equal(bench_status(b, 0, 0), TOKG_OK);
 	for (uint32_t i = 0; i < n; i++) {
-		const struct tokg_out_entry e = bench_entry(&b);
+		const struct tokg_out_entry e = bench_entry(b);
 
 		assert_int_equal(e.request, e.part);
 		assert_int_equal(e.parts, n);
 		seen += e.part;
-		rows_are(&b, e.out_off, ids, e.tokens, 0);
+		rows_are(b, e.out_off, ids, e.tokens, 0);
 	}
 	assert_int_equal(seen, (uint64_t)n * (n - 1) / 2);
-	bench_close(&b);
 	free(payload);
 }
 
-TEST(slots_without_ids_have_their_entry)
+BENCH_TEST(slots_without_ids_have_their_entry, NULL)
 {
 	struct tokg_hdr h;
-	struct bench b;
 
-	bench_start(&b, NULL);
-	h = bench_hdr(&b, 0);
-	bench_post(&b, 0, 0, &h, "");
-	assert_int_equal(bench_status(&b, 0, 0), TOKG_OK);
-	assert_int_equal(bench_entry(&b).tokens, 0);
-	h = bench_hdr(&b, 0);
+	h = bench_hdr(b, 0);
+	bench_post(b, 0, 0, &h, "");
+	assert_int_equal(bench_status(b, 0, 0), TOKG_OK);
+	assert_int_equal(bench_entry(b).tokens, 0);
+	h = bench_hdr(b, 0);
 	h.flags = TOKG_ABORT;
-	bench_post(&b, 0, 1, &h, "");
-	assert_int_equal(bench_status(&b, 0, 1), TOKG_OK);
-	assert_int_equal(bench_entry(&b).flags, TOKG_ABORT);
-	bench_close(&b);
+	bench_post(b, 0, 1, &h, "");
+	assert_int_equal(bench_status(b, 0, 1), TOKG_OK);
+	assert_int_equal(bench_entry(b).flags, TOKG_ABORT);
 }
 
-TEST(ids_and_positions_beyond_the_tables_are_zero_rows)
+BENCH_TEST(ids_and_positions_beyond_the_tables_are_zero_rows, with_positions)
 {
 	const uint32_t ids[4] = {5, N_IDS, UINT32_MAX, 6};
 	static const float zero[16];
 	float rows[16];
 	struct tokg_hdr h;
-	struct bench b;
 
-	bench_start(&b, with_positions);
-	h = bench_hdr(&b, 4);
-	bench_post(&b, 0, 0, &h, ids);
-	assert_int_equal(bench_status(&b, 0, 0), TOKG_BADID);
-	assert_int_equal(bench_entry(&b).status, TOKG_BADID);
-	rows_are(&b, 0, ids, 1, 0);
-	bench_rows(&b, 0, 32, 2, rows);
+	h = bench_hdr(b, 4);
+	bench_post(b, 0, 0, &h, ids);
+	assert_int_equal(bench_status(b, 0, 0), TOKG_BADID);
+	assert_int_equal(bench_entry(b).status, TOKG_BADID);
+	rows_are(b, 0, ids, 1, 0);
+	bench_rows(b, 0, 32, 2, rows);
 	assert_memory_equal(rows, zero, sizeof(rows));
-	rows_are(&b, 3 * 32, ids + 3, 1, 3);
+	rows_are(b, 3 * 32, ids + 3, 1, 3);
 
-	h = bench_hdr(&b, 1);
+	h = bench_hdr(b, 1);
 	h.position0 = UINT32_MAX;
-	bench_post(&b, 0, 1, &h, ids);
-	assert_int_equal(bench_status(&b, 0, 1), TOKG_BADPOS);
-	bench_rows(&b, 0, 0, 1, rows);
+	bench_post(b, 0, 1, &h, ids);
+	assert_int_equal(bench_status(b, 0, 1), TOKG_BADPOS);
+	bench_rows(b, 0, 0, 1, rows);
 	assert_memory_equal(rows, zero, 32);
-	bench_close(&b);
 }
 
-TEST(a_torn_payload_is_a_bad_sum_and_may_be_posted_again)
+BENCH_TEST(a_torn_payload_is_a_bad_sum_and_may_be_posted_again, NULL)
 {
 	uint32_t ids[20] = {1, 2, 3};
 	struct tokg_hdr h;
-	struct bench b;
 	uint64_t at;
 
-	bench_start(&b, NULL);
 	for (uint32_t i = 0; i < 32; i++) { /* one byte, of ids or padding */
-		h = bench_hdr(&b, 20);
-		bench_post(&b, 0, 0, &h, ids);
-		assert_int_equal(bench_status(&b, 0, 0), TOKG_OK);
-		bench_entry(&b);
-		at = tokg_payload_at(&b.d->geometry, 0, 0) + i / 2 * 8;
-		b.d->ops->write_u64(b.d, at, bench_word(&b, at) ^ (0x10ull << i % 2 * 32));
+		h = bench_hdr(b, 20);
+		bench_post(b, 0, 0, &h, ids);
+		assert_int_equal(bench_status(b, 0, 0), TOKG_OK);
+		bench_entry(b);
+		at = tokg_payload_at(&b->d->geometry, 0, 0) + i / 2 * 8;
+		b->d->ops->write_u64(b->d, at, bench_word(b, at) ^ (0x10ull << i % 2 * 32));
 		h.ticket = 0;
 		h.check = 0;
-		h.ticket = b.ticket[0] + 1;
+		h.ticket = b->ticket[0] + 1;
 		h.check = tokg_check_of(&h, (uint32_t[32]){1, 2, 3});
-		bench_post_raw(&b, 0, 0, &h, NULL);
-		assert_int_equal(bench_status(&b, 0, 0), TOKG_BADSUM);
-		assert_int_equal(bench_entry(&b).status, TOKG_BADSUM);
+		bench_post_raw(b, 0, 0, &h, NULL);
+		assert_int_equal(bench_status(b, 0, 0), TOKG_BADSUM);
+		assert_int_equal(bench_entry(b).status, TOKG_BADSUM);
 	}
-	h = bench_hdr(&b, 20);
+	h = bench_hdr(b, 20);
 	h.flags |= TOKG_STRICT;
-	bench_post(&b, 0, 0, &h, ids);
-	assert_int_equal(bench_status(&b, 0, 0), TOKG_OK);
-	bench_close(&b);
+	bench_post(b, 0, 0, &h, ids);
+	assert_int_equal(bench_status(b, 0, 0), TOKG_OK);
 }
 
-TEST(what_a_dead_producer_had_posted_is_stale)
+BENCH_TEST(what_a_dead_producer_had_posted_is_stale, NULL)
 {
 	const uint32_t ids[1] = {1};
 	struct tokg_hdr h;
-	struct bench b;
 
-	bench_start(&b, NULL);
-	h = bench_hdr(&b, 1);
+	h = bench_hdr(b, 1);
 	h.epoch = 6;
-	bench_post(&b, 0, 0, &h, ids);
-	assert_int_equal(bench_status(&b, 0, 0), TOKG_STALE);
-	assert_int_equal(bench_entry(&b).epoch, 6);
-	bench_grant(&b, 0, 0);
-	h = bench_hdr(&b, 1);
-	bench_post(&b, 0, 1, &h, ids);
-	assert_int_equal(bench_status(&b, 0, 1), TOKG_STALE);
+	bench_post(b, 0, 0, &h, ids);
+	assert_int_equal(bench_status(b, 0, 0), TOKG_STALE);
+	assert_int_equal(bench_entry(b).epoch, 6);
+	bench_grant(b, 0, 0);
+	h = bench_hdr(b, 1);
+	bench_post(b, 0, 1, &h, ids);
+	assert_int_equal(bench_status(b, 0, 1), TOKG_STALE);
 	h.epoch = 0;
-	bench_post(&b, 0, 2, &h, ids);
-	assert_int_equal(bench_status(&b, 0, 2), TOKG_STALE);
-	bench_close(&b);
+	bench_post(b, 0, 2, &h, ids);
+	assert_int_equal(bench_status(b, 0, 2), TOKG_STALE);
 }
 
-TEST(the_heartbeat_rises)
+BENCH_TEST(the_heartbeat_rises, NULL)
 {
-	struct bench b;
 	uint64_t at;
 
-	bench_start(&b, NULL);
-	at = bench_word(&b, offsetof(struct tokg_ctl, heartbeat));
-	for (int i = 0; bench_word(&b, offsetof(struct tokg_ctl, heartbeat)) <= at; i++) {
+	at = bench_word(b, offsetof(struct tokg_ctl, heartbeat));
+	for (int i = 0; bench_word(b, offsetof(struct tokg_ctl, heartbeat)) <= at; i++) {
 		struct timespec nap = {0, 1000000};
 
 		assert_true(i < 5000);
 		nanosleep(&nap, NULL);
 	}
-	bench_close(&b);
 }

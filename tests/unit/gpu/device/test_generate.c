@@ -82,107 +82,84 @@ nth(uint32_t n)
 	return last;
 }
 
-TEST(it_makes_what_is_granted_and_no_more)
+BENCH_TEST(it_makes_what_is_granted_and_no_more, lanes)
 {
-	struct bench b;
-
-	bench_start(&b, lanes);
-	post(&b, 0, 2, 1);
-	assert_int_equal(bench_status(&b, 1, 0), TOKG_OK);
-	assert_int_equal(bench_entry(&b).flags, TOKG_FIRST | TOKG_LAST | TOKG_GENERATE);
+	post(b, 0, 2, 1);
+	assert_int_equal(bench_status(b, 1, 0), TOKG_OK);
+	assert_int_equal(bench_entry(b).flags, TOKG_FIRST | TOKG_LAST | TOKG_GENERATE);
 	nap();
-	assert_int_equal(logged(&b, 0), 0); /* nothing is granted */
-	ask(&b, 2, 1, 2, 0);
-	comes(&b, tokg_log_at(&b.d->geometry, 1, 1), UINT64_MAX, TOKG_TOKEN(nth(1), 2, 1, 1));
-	assert_int_equal(logged(&b, 0), TOKG_TOKEN(nth(0), 2, 1, 1));
+	assert_int_equal(logged(b, 0), 0); /* nothing is granted */
+	ask(b, 2, 1, 2, 0);
+	comes(b, tokg_log_at(&b->d->geometry, 1, 1), UINT64_MAX, TOKG_TOKEN(nth(1), 2, 1, 1));
+	assert_int_equal(logged(b, 0), TOKG_TOKEN(nth(0), 2, 1, 1));
 	nap();
-	assert_int_equal(logged(&b, 2), 0);
-	ask(&b, 2, 1, 3, TOKG_ASK_FINAL);
-	ends(&b, 2, 1, 3, TOKG_END_LENGTH);
-	assert_int_equal(logged(&b, 2), TOKG_TOKEN(nth(2), 2, 1, 1));
-	bench_close(&b);
+	assert_int_equal(logged(b, 2), 0);
+	ask(b, 2, 1, 3, TOKG_ASK_FINAL);
+	ends(b, 2, 1, 3, TOKG_END_LENGTH);
+	assert_int_equal(logged(b, 2), TOKG_TOKEN(nth(2), 2, 1, 1));
 }
 
-TEST(the_slot_is_free_while_its_lane_decodes)
+BENCH_TEST(the_slot_is_free_while_its_lane_decodes, lanes)
 {
-	struct bench b;
-
-	bench_start(&b, lanes);
 	for (uint32_t i = 0; i < 3 * 4; i++) {
-		struct tokg_hdr h = bench_hdr(&b, 3);
+		struct tokg_hdr h = bench_hdr(b, 3);
 
 		if (i == 0)
-			post(&b, 0, 0, 1);
+			post(b, 0, 0, 1);
 		else
-			bench_post(&b, 1, i % 4, &h, ids);
-		assert_int_equal(bench_status(&b, 1, i % 4), TOKG_OK);
+			bench_post(b, 1, i % 4, &h, ids);
+		assert_int_equal(bench_status(b, 1, i % 4), TOKG_OK);
 	}
-	ask(&b, 0, 1, 1, TOKG_ASK_FINAL);
-	ends(&b, 0, 1, 1, TOKG_END_LENGTH);
-	bench_close(&b);
+	ask(b, 0, 1, 1, TOKG_ASK_FINAL);
+	ends(b, 0, 1, 1, TOKG_END_LENGTH);
 }
 
-TEST(a_paused_lane_holds_no_other)
+BENCH_TEST(a_paused_lane_holds_no_other, lanes)
 {
-	struct bench b;
-
-	bench_start(&b, lanes);
 	for (uint32_t i = 0; i < LANES; i++) {
-		post(&b, i, i, 1);
-		assert_int_equal(bench_status(&b, 1, i), TOKG_OK);
+		post(b, i, i, 1);
+		assert_int_equal(bench_status(b, 1, i), TOKG_OK);
 	}
-	ask(&b, 0, 1, 1, 0);
+	ask(b, 0, 1, 1, 0);
 	for (uint32_t i = 1; i < LANES; i++)
-		ask(&b, i, 1, 3, TOKG_ASK_FINAL);
+		ask(b, i, 1, 3, TOKG_ASK_FINAL);
 	for (uint32_t i = 1; i < LANES; i++)
-		ends(&b, i, 1, 3, TOKG_END_LENGTH);
-	assert_int_equal(bench_word(&b, tokg_ended_at(&b.d->geometry, 1, 0)), 0);
-	bench_close(&b);
+		ends(b, i, 1, 3, TOKG_END_LENGTH);
+	assert_int_equal(bench_word(b, tokg_ended_at(&b->d->geometry, 1, 0)), 0);
 }
 
-TEST(the_log_comes_round_in_laps_and_lanes_in_turns)
+BENCH_TEST(the_log_comes_round_in_laps_and_lanes_in_turns, lanes)
 {
-	struct bench b;
 	uint64_t at = 0;
 
-	bench_start(&b, lanes);
 	for (uint32_t turn = 1; turn <= 20; turn++) {
-		post(&b, turn % 4, 1, turn);
-		ask(&b, 1, turn, 3, TOKG_ASK_FINAL);
-		ends(&b, 1, turn, 3, TOKG_END_LENGTH);
-		assert_int_equal(bench_status(&b, 1, turn % 4), TOKG_OK);
+		post(b, turn % 4, 1, turn);
+		ask(b, 1, turn, 3, TOKG_ASK_FINAL);
+		ends(b, 1, turn, 3, TOKG_END_LENGTH);
+		assert_int_equal(bench_status(b, 1, turn % 4), TOKG_OK);
 		for (uint32_t i = 0; i < 3; i++, at++)
-			assert_int_equal(logged(&b, at), TOKG_TOKEN(nth(i), 1, turn, 1 + at / LOG));
+			assert_int_equal(logged(b, at), TOKG_TOKEN(nth(i), 1, turn, 1 + at / LOG));
 	}
-	bench_close(&b);
 }
 
-TEST(an_ask_of_the_turn_before_grants_nothing)
+BENCH_TEST(an_ask_of_the_turn_before_grants_nothing, lanes)
 {
-	struct bench b;
-
-	bench_start(&b, lanes);
-	ask(&b, 1, 4, 9, TOKG_ASK_FINAL | TOKG_ASK_CANCEL);
-	post(&b, 0, 1, 5);
-	assert_int_equal(bench_status(&b, 1, 0), TOKG_OK);
+	ask(b, 1, 4, 9, TOKG_ASK_FINAL | TOKG_ASK_CANCEL);
+	post(b, 0, 1, 5);
+	assert_int_equal(bench_status(b, 1, 0), TOKG_OK);
 	nap();
-	assert_int_equal(logged(&b, 0), 0);
-	ask(&b, 1, 5, 1, TOKG_ASK_FINAL);
-	ends(&b, 1, 5, 1, TOKG_END_LENGTH);
-	bench_close(&b);
+	assert_int_equal(logged(b, 0), 0);
+	ask(b, 1, 5, 1, TOKG_ASK_FINAL);
+	ends(b, 1, 5, 1, TOKG_END_LENGTH);
 }
 
-TEST(a_cancelled_text_ends)
+BENCH_TEST(a_cancelled_text_ends, lanes)
 {
-	struct bench b;
-
-	bench_start(&b, lanes);
-	post(&b, 0, 1, 1);
-	ask(&b, 1, 1, 2, 0);
-	comes(&b, tokg_log_at(&b.d->geometry, 1, 1), ~0ull << 48, 1ull << 48);
-	ask(&b, 1, 1, 2, TOKG_ASK_CANCEL);
-	ends(&b, 1, 1, 2, TOKG_END_CANCELLED);
-	bench_close(&b);
+	post(b, 0, 1, 1);
+	ask(b, 1, 1, 2, 0);
+	comes(b, tokg_log_at(&b->d->geometry, 1, 1), ~0ull << 48, 1ull << 48);
+	ask(b, 1, 1, 2, TOKG_ASK_CANCEL);
+	ends(b, 1, 1, 2, TOKG_END_CANCELLED);
 }
 
 static void
@@ -192,69 +169,55 @@ stops_at_second(struct tokg_device_config *c)
 	c->stop_id = nth(1);
 }
 
-TEST(the_stop_id_ends_a_text_and_is_not_in_the_log)
+BENCH_TEST(the_stop_id_ends_a_text_and_is_not_in_the_log, stops_at_second)
 {
-	struct bench b;
-
-	bench_start(&b, stops_at_second);
-	post(&b, 0, 1, 1);
-	ask(&b, 1, 1, 9, TOKG_ASK_FINAL);
-	ends(&b, 1, 1, 1, TOKG_END_STOP);
-	assert_int_equal(logged(&b, 1), 0);
-	bench_close(&b);
+	post(b, 0, 1, 1);
+	ask(b, 1, 1, 9, TOKG_ASK_FINAL);
+	ends(b, 1, 1, 1, TOKG_END_STOP);
+	assert_int_equal(logged(b, 1), 0);
 }
 
-TEST(lanes_of_a_dead_producer_end)
+BENCH_TEST(lanes_of_a_dead_producer_end, lanes)
 {
-	struct bench b;
-
-	bench_start(&b, lanes);
-	post(&b, 0, 1, 1);
-	assert_int_equal(bench_status(&b, 1, 0), TOKG_OK);
+	post(b, 0, 1, 1);
+	assert_int_equal(bench_status(b, 1, 0), TOKG_OK);
 	assert_int_equal(
-		bench_word(&b, tokg_opened_at(&b.d->geometry, 1, 1)), TOKG_LANE_WORD(0, 1, 0));
-	bench_grant(&b, 1, 0);
-	ends(&b, 1, 1, 0, TOKG_END_STALE);
-	bench_close(&b);
+		bench_word(b, tokg_opened_at(&b->d->geometry, 1, 1)), TOKG_LANE_WORD(0, 1, 0));
+	bench_grant(b, 1, 0);
+	ends(b, 1, 1, 0, TOKG_END_STALE);
 }
 
 /* Tokens stay; the log goes on behind them; the lane's next turn is as any. */
-TEST(a_restart_cuts_what_it_had_begun)
+BENCH_TEST(a_restart_cuts_what_it_had_begun, lanes)
 {
 	struct tokg_error err = {{0}};
-	struct bench b;
 
-	bench_start(&b, lanes);
-	post(&b, 0, 1, 1);
-	ask(&b, 1, 1, 2, 0);
-	comes(&b, tokg_log_at(&b.d->geometry, 1, 1), ~0ull << 48, 1ull << 48);
-	assert_int_equal(b.d->ops->stop(b.d, TOKG_STOP_NOW, 10000, &err), 0);
+	post(b, 0, 1, 1);
+	ask(b, 1, 1, 2, 0);
+	comes(b, tokg_log_at(&b->d->geometry, 1, 1), ~0ull << 48, 1ull << 48);
+	assert_int_equal(b->d->ops->stop(b->d, TOKG_STOP_NOW, 10000, &err), 0);
 	/* A word that it wrote and did not note. */
-	b.d->ops->write_u64(b.d, tokg_log_at(&b.d->geometry, 1, 2), TOKG_TOKEN(nth(2), 1, 1, 1));
-	assert_int_equal(b.d->ops->start(b.d, 2, &err), 0);
-	ends(&b, 1, 1, 2, TOKG_END_CUT);
-	post(&b, 1, 1, 2);
-	ask(&b, 1, 2, 1, TOKG_ASK_FINAL);
-	ends(&b, 1, 2, 1, TOKG_END_LENGTH);
-	assert_int_equal(logged(&b, 2), TOKG_TOKEN(nth(2), 1, 1, 1));
-	assert_int_equal(logged(&b, 3), TOKG_TOKEN(nth(0), 1, 2, 1));
-	bench_close(&b);
+	b->d->ops->write_u64(b->d, tokg_log_at(&b->d->geometry, 1, 2), TOKG_TOKEN(nth(2), 1, 1, 1));
+	assert_int_equal(b->d->ops->start(b->d, 2, &err), 0);
+	ends(b, 1, 1, 2, TOKG_END_CUT);
+	post(b, 1, 1, 2);
+	ask(b, 1, 2, 1, TOKG_ASK_FINAL);
+	ends(b, 1, 2, 1, TOKG_END_LENGTH);
+	assert_int_equal(logged(b, 2), TOKG_TOKEN(nth(2), 1, 1, 1));
+	assert_int_equal(logged(b, 3), TOKG_TOKEN(nth(0), 1, 2, 1));
 }
 
 /* Its worker had ended between the two, and the slot may fail when it is done again. */
-TEST(a_lane_that_was_opened_and_not_begun_is_closed)
+BENCH_TEST(a_lane_that_was_opened_and_not_begun_is_closed, lanes)
 {
 	struct tokg_error err = {{0}};
-	struct bench b;
 	uint64_t at;
 
-	bench_start(&b, lanes);
-	at = tokg_opened_at(&b.d->geometry, 1, 2);
-	assert_int_equal(b.d->ops->stop(b.d, TOKG_STOP_NOW, 10000, &err), 0);
-	b.d->ops->write_u64(b.d, at, TOKG_LANE_WORD(0, 9, 0));
-	assert_int_equal(b.d->ops->start(b.d, 2, &err), 0);
-	comes(&b, at, UINT64_MAX, TOKG_LANE_WORD(0, 0, 0));
-	bench_close(&b);
+	at = tokg_opened_at(&b->d->geometry, 1, 2);
+	assert_int_equal(b->d->ops->stop(b->d, TOKG_STOP_NOW, 10000, &err), 0);
+	b->d->ops->write_u64(b->d, at, TOKG_LANE_WORD(0, 9, 0));
+	assert_int_equal(b->d->ops->start(b->d, 2, &err), 0);
+	comes(b, at, UINT64_MAX, TOKG_LANE_WORD(0, 0, 0));
 }
 
 static void

@@ -61,21 +61,18 @@ small_outputs(struct tokg_device_config *c)
 	c->geometry.out_bytes = 1 << 17;
 }
 
-TEST(headers_that_lie_are_refused)
+BENCH_TEST(headers_that_lie_are_refused, small_outputs)
 {
 	void (*const changes[])(struct tokg_hdr *) = {too_long, far_too_long, half_an_id,
 		more_tokens, no_tokens, another_kind, no_kind, another_vocab, between_rows,
 		over_the_end, unknown_flag, abort_with_ids, empty_batch, odd_batch};
 	uint32_t payload[1024] = {1, 2, 3};
-	struct bench b;
 
-	bench_start(&b, small_outputs);
 	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++)
-		lie(&b, changes[i], payload);
-	bench_close(&b);
+		lie(b, changes[i], payload);
 }
 
-TEST(records_that_lie_are_refused)
+BENCH_TEST(records_that_lie_are_refused, small_outputs)
 {
 	const struct {
 		struct tokd_rec r;
@@ -95,14 +92,11 @@ TEST(records_that_lie_are_refused)
 			batch_of_128},
 	};
 	uint8_t payload[128] = {0};
-	struct bench b;
 
-	bench_start(&b, small_outputs);
 	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
 		memcpy(payload, &lies[i].r, sizeof(lies[i].r));
-		lie(&b, lies[i].change, payload);
+		lie(b, lies[i].change, payload);
 	}
-	bench_close(&b);
 }
 
 /* Nearly right: one field or more is at random, or beside a limit. */
@@ -223,19 +217,16 @@ TEST(random_slots_stay_within_their_producers_outputs)
 	free(then);
 }
 
-TEST(tickets_that_nobody_gave_are_not_taken)
+BENCH_TEST(tickets_that_nobody_gave_are_not_taken, NULL)
 {
 	const uint64_t tickets[] = {2, 1000, TOKG_TICKET_MAX, TOKG_TICKET_MAX + 1, UINT64_MAX};
 	struct tokg_error err;
-	struct bench b;
 
-	bench_start(&b, NULL);
 	for (size_t i = 0; i < sizeof(tickets) / sizeof(tickets[0]); i++) {
-		b.d->ops->write_u64(b.d, tokg_hdr_at(&b.d->geometry, 0, 0) + 56, tickets[i]);
-		assert_int_equal(b.d->ops->stop(b.d, TOKG_STOP_DRAIN, 10000, &err), 0);
-		assert_int_equal(b.d->ops->start(b.d, 2 + (uint32_t)i, &err), 0);
-		assert_int_equal(bench_word(&b, tokg_claim_at(&b.d->geometry, 0, 0)), 0);
-		assert_false(bench_has_entry(&b));
+		b->d->ops->write_u64(b->d, tokg_hdr_at(&b->d->geometry, 0, 0) + 56, tickets[i]);
+		assert_int_equal(b->d->ops->stop(b->d, TOKG_STOP_DRAIN, 10000, &err), 0);
+		assert_int_equal(b->d->ops->start(b->d, 2 + (uint32_t)i, &err), 0);
+		assert_int_equal(bench_word(b, tokg_claim_at(&b->d->geometry, 0, 0)), 0);
+		assert_false(bench_has_entry(b));
 	}
-	bench_close(&b);
 }

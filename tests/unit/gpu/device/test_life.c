@@ -21,77 +21,68 @@ restart(struct bench *b, enum tokg_stop how, uint32_t incarnation)
 		fail_msg("%s", err.text);
 }
 
-TEST(what_was_claimed_and_not_done_is_done_again_and_marked)
+BENCH_TEST(what_was_claimed_and_not_done_is_done_again_and_marked, NULL)
 {
 	struct tokg_out_entry e;
 	struct tokg_error err;
 	struct tokg_hdr h;
-	struct bench b;
 
-	bench_start(&b, NULL);
-	assert_int_equal(b.d->ops->stop(b.d, TOKG_STOP_NOW, 10000, &err), 0);
+	assert_int_equal(b->d->ops->stop(b->d, TOKG_STOP_NOW, 10000, &err), 0);
 	for (uint32_t slot = 0; slot < 3; slot++) {
-		h = bench_hdr(&b, 3);
+		h = bench_hdr(b, 3);
 		h.request = slot;
-		bench_post(&b, 0, slot, &h, ids);
+		bench_post(b, 0, slot, &h, ids);
 	}
 	/* As incarnation 1 would have left it; the claim of slot 2 is of the ticket before. */
-	b.d->ops->write_u64(b.d, tokg_claim_at(&b.d->geometry, 0, 0), TOKG_CLAIM(1, 1));
-	b.d->ops->write_u64(b.d, tokg_claim_at(&b.d->geometry, 0, 2), TOKG_CLAIM(1, 0));
-	assert_int_equal(b.d->ops->start(b.d, 2, &err), 0);
+	b->d->ops->write_u64(b->d, tokg_claim_at(&b->d->geometry, 0, 0), TOKG_CLAIM(1, 1));
+	b->d->ops->write_u64(b->d, tokg_claim_at(&b->d->geometry, 0, 2), TOKG_CLAIM(1, 0));
+	assert_int_equal(b->d->ops->start(b->d, 2, &err), 0);
 	for (uint32_t i = 0; i < 3; i++) {
-		e = bench_entry(&b);
+		e = bench_entry(b);
 		assert_int_equal(e.redo, e.request == 0 ? 1 : 0);
 		assert_int_equal(e.incarnation, 2);
-		assert_int_equal(bench_status(&b, 0, e.slot), TOKG_OK);
+		assert_int_equal(bench_status(b, 0, e.slot), TOKG_OK);
 	}
-	assert_int_equal(bench_word(&b, tokg_claim_at(&b.d->geometry, 0, 0)), TOKG_CLAIM(2, 1));
-	assert_false(bench_has_entry(&b));
-	bench_close(&b);
+	assert_int_equal(bench_word(b, tokg_claim_at(&b->d->geometry, 0, 0)), TOKG_CLAIM(2, 1));
+	assert_false(bench_has_entry(b));
 }
 
-TEST(what_is_done_is_not_done_again_after_a_restart)
+BENCH_TEST(what_is_done_is_not_done_again_after_a_restart, NULL)
 {
 	struct tokg_hdr h;
-	struct bench b;
 
-	bench_start(&b, NULL);
 	for (uint32_t incarnation = 2; incarnation < 8; incarnation++) {
 		for (uint32_t slot = 0; slot < 4; slot++) {
-			h = bench_hdr(&b, 3);
-			bench_post(&b, 1, slot, &h, ids);
-			assert_int_equal(bench_status(&b, 1, slot), TOKG_OK);
-			assert_int_equal(bench_entry(&b).ticket, incarnation - 1);
+			h = bench_hdr(b, 3);
+			bench_post(b, 1, slot, &h, ids);
+			assert_int_equal(bench_status(b, 1, slot), TOKG_OK);
+			assert_int_equal(bench_entry(b).ticket, incarnation - 1);
 		}
-		restart(&b, TOKG_STOP_NOW, incarnation);
+		restart(b, TOKG_STOP_NOW, incarnation);
 	}
-	restart(&b, TOKG_STOP_DRAIN, 8);
-	assert_false(bench_has_entry(&b));
-	bench_close(&b);
+	restart(b, TOKG_STOP_DRAIN, 8);
+	assert_false(bench_has_entry(b));
 }
 
-TEST(a_claim_of_this_incarnation_or_a_later_one_is_left_alone)
+BENCH_TEST(a_claim_of_this_incarnation_or_a_later_one_is_left_alone, NULL)
 {
 	struct tokg_error err;
 	struct tokg_hdr h;
-	struct bench b;
 
-	bench_start(&b, NULL);
-	assert_int_equal(b.d->ops->stop(b.d, TOKG_STOP_NOW, 10000, &err), 0);
+	assert_int_equal(b->d->ops->stop(b->d, TOKG_STOP_NOW, 10000, &err), 0);
 	for (uint32_t slot = 0; slot < 2; slot++) {
-		h = bench_hdr(&b, 3);
-		bench_post(&b, 0, slot, &h, ids);
-		b.d->ops->write_u64(
-			b.d, tokg_claim_at(&b.d->geometry, 0, slot), TOKG_CLAIM(2 + slot, 1));
+		h = bench_hdr(b, 3);
+		bench_post(b, 0, slot, &h, ids);
+		b->d->ops->write_u64(
+			b->d, tokg_claim_at(&b->d->geometry, 0, slot), TOKG_CLAIM(2 + slot, 1));
 	}
 	for (uint32_t incarnation = 2; incarnation <= 4; incarnation++) {
-		assert_int_equal(b.d->ops->start(b.d, incarnation, &err), 0);
-		assert_int_equal(b.d->ops->stop(b.d, TOKG_STOP_DRAIN, 10000, &err), 0);
+		assert_int_equal(b->d->ops->start(b->d, incarnation, &err), 0);
+		assert_int_equal(b->d->ops->stop(b->d, TOKG_STOP_DRAIN, 10000, &err), 0);
 		if (incarnation > 2)
-			assert_int_equal(bench_entry(&b).slot, incarnation - 3);
-		assert_false(bench_has_entry(&b));
+			assert_int_equal(bench_entry(b).slot, incarnation - 3);
+		assert_false(bench_has_entry(b));
 	}
-	bench_close(&b);
 }
 
 static void
@@ -102,28 +93,25 @@ many_slots(struct tokg_device_config *c)
 	c->workers = 2;
 }
 
-TEST(draining_finishes_all_that_is_published)
+BENCH_TEST(draining_finishes_all_that_is_published, many_slots)
 {
 	struct tokg_error err;
 	struct tokg_hdr h;
-	struct bench b;
 
-	bench_start(&b, many_slots);
 	for (uint32_t i = 0; i < 2048; i++) {
-		h = bench_hdr(&b, 3);
+		h = bench_hdr(b, 3);
 		h.out_off = i % 256 * TOKG_OUT_ALIGN;
-		bench_post(&b, i / 256, i % 256, &h, ids);
+		bench_post(b, i / 256, i % 256, &h, ids);
 	}
-	assert_int_equal(b.d->ops->stop(b.d, TOKG_STOP_DRAIN, 20000, &err), 0);
+	assert_int_equal(b->d->ops->stop(b->d, TOKG_STOP_DRAIN, 20000, &err), 0);
 	for (uint32_t i = 0; i < 2048; i++)
-		assert_int_equal(bench_word(&b, tokg_done_at(&b.d->geometry, i / 256, i % 256)),
+		assert_int_equal(bench_word(b, tokg_done_at(&b->d->geometry, i / 256, i % 256)),
 			TOKG_DONE(1, TOKG_OK));
 	for (uint32_t i = 0; i < 2048; i++) {
-		assert_true(bench_has_entry(&b));
-		bench_entry(&b);
+		assert_true(bench_has_entry(b));
+		bench_entry(b);
 	}
-	assert_false(bench_has_entry(&b));
-	bench_close(&b);
+	assert_false(bench_has_entry(b));
 }
 
 static void
@@ -132,43 +120,37 @@ heads(struct tokg_device_config *c)
 	c->heads = true;
 }
 
-TEST(with_heads_the_ring_comes_round_through_epochs_and_restarts)
+BENCH_TEST(with_heads_the_ring_comes_round_through_epochs_and_restarts, heads)
 {
 	struct tokg_hdr h;
-	struct bench b;
 	uint32_t incarnation = 1;
 
-	bench_start(&b, heads);
 	for (uint32_t epoch = 7; epoch < 13; epoch++) {
-		bench_grant(&b, 0, epoch);
+		bench_grant(b, 0, epoch);
 		for (uint32_t i = 0; i < 7 + epoch; i++) {
-			h = bench_hdr(&b, 3);
+			h = bench_hdr(b, 3);
 			h.epoch = epoch;
-			bench_post(&b, 0, i % 4, &h, ids);
-			assert_int_equal(bench_status(&b, 0, i % 4), TOKG_OK);
-			assert_int_equal(bench_entry(&b).epoch, epoch);
+			bench_post(b, 0, i % 4, &h, ids);
+			assert_int_equal(bench_status(b, 0, i % 4), TOKG_OK);
+			assert_int_equal(bench_entry(b).epoch, epoch);
 			if (i == 5)
-				restart(&b, TOKG_STOP_NOW, ++incarnation);
+				restart(b, TOKG_STOP_NOW, ++incarnation);
 		}
 	}
-	bench_close(&b);
 }
 
 /* As if each head stood anywhere: also before and behind what is posted. */
-TEST(with_heads_a_slot_that_is_not_expected_is_found)
+BENCH_TEST(with_heads_a_slot_that_is_not_expected_is_found, heads)
 {
 	static const uint32_t order[] = {2, 3, 1, 0, 0, 3, 2, 1, 1, 3, 0, 2};
 	struct tokg_hdr h;
-	struct bench b;
 
-	bench_start(&b, heads);
 	for (uint32_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
-		h = bench_hdr(&b, 3);
-		bench_post(&b, i % 2, order[i], &h, ids);
-		assert_int_equal(bench_status(&b, i % 2, order[i]), TOKG_OK);
-		assert_int_equal(bench_entry(&b).slot, order[i]);
+		h = bench_hdr(b, 3);
+		bench_post(b, i % 2, order[i], &h, ids);
+		assert_int_equal(bench_status(b, i % 2, order[i]), TOKG_OK);
+		assert_int_equal(bench_entry(b).slot, order[i]);
 	}
-	bench_close(&b);
 }
 
 TEST(a_hole_in_the_outbox_is_filled_at_the_next_start)
@@ -193,22 +175,19 @@ TEST(a_hole_in_the_outbox_is_filled_at_the_next_start)
 	bench_close(&b);
 }
 
-TEST(incarnations_rise_and_one_runs_at_a_time)
+BENCH_TEST(incarnations_rise_and_one_runs_at_a_time, NULL)
 {
 	struct tokg_error err = {{0}};
-	struct bench b;
 
-	bench_start(&b, NULL);
-	assert_true(b.d->ops->start(b.d, 2, &err) < 0);
+	assert_true(b->d->ops->start(b->d, 2, &err) < 0);
 	assert_non_null(strstr(err.text, "incarnation 1 runs"));
-	assert_int_equal(b.d->ops->stop(b.d, TOKG_STOP_NOW, 10000, &err), 0);
-	assert_int_equal(b.d->ops->stop(b.d, TOKG_STOP_NOW, 10000, &err), 0);
-	assert_true(b.d->ops->start(b.d, 1, &err) < 0);
+	assert_int_equal(b->d->ops->stop(b->d, TOKG_STOP_NOW, 10000, &err), 0);
+	assert_int_equal(b->d->ops->stop(b->d, TOKG_STOP_NOW, 10000, &err), 0);
+	assert_true(b->d->ops->start(b->d, 1, &err) < 0);
 	assert_non_null(strstr(err.text, "must be 2 to 65535"));
-	assert_true(b.d->ops->start(b.d, 65536, &err) < 0);
-	assert_int_equal(b.d->ops->start(b.d, 65535, &err), 0);
-	assert_int_equal(bench_word(&b, tokg_back_at(&b.d->geometry, 1) + 16), 7 | 65535ull << 32);
-	bench_close(&b);
+	assert_true(b->d->ops->start(b->d, 65536, &err) < 0);
+	assert_int_equal(b->d->ops->start(b->d, 65535, &err), 0);
+	assert_int_equal(bench_word(b, tokg_back_at(&b->d->geometry, 1) + 16), 7 | 65535ull << 32);
 }
 
 TEST(words_outside_the_region_are_refused)
@@ -333,33 +312,30 @@ it_has_left(const struct bench *b, int threads_left)
 	assert_int_equal(threads(), threads_left);
 }
 
-TEST(a_consumer_whose_owner_is_silent_leaves_by_itself)
+BENCH_TEST(a_consumer_whose_owner_is_silent_leaves_by_itself, mortal)
 {
 	struct tokg_error err = {{0}};
 	struct tokg_hdr h;
-	struct bench b;
 	uint64_t was = 0;
 	int with;
 
-	bench_start(&b, mortal);
 	with = threads();
 	for (int i = 0; i < 30; i++) {
 		if (i == 10)
-			was = heartbeat(&b);
+			was = heartbeat(b);
 		usleep(50000);
-		assert_true(heartbeat(&b) >= was);
+		assert_true(heartbeat(b) >= was);
 	}
-	assert_true(heartbeat(&b) > was);
-	if (!b.gpu)
+	assert_true(heartbeat(b) > was);
+	if (!b->gpu)
 		assert_int_equal(threads(), with);
-	it_has_left(&b, with - 3);
+	it_has_left(b, with - 3);
 
-	h = bench_hdr(&b, 3);
-	bench_post(&b, 0, 0, &h, ids);
-	assert_int_equal(b.d->ops->stop(b.d, TOKG_STOP_NOW, 100, &err), 0);
-	assert_int_equal(b.d->ops->start(b.d, 2, &err), 0);
-	assert_int_equal(bench_status(&b, 0, 0), TOKG_OK);
-	bench_close(&b);
+	h = bench_hdr(b, 3);
+	bench_post(b, 0, 0, &h, ids);
+	assert_int_equal(b->d->ops->stop(b->d, TOKG_STOP_NOW, 100, &err), 0);
+	assert_int_equal(b->d->ops->start(b->d, 2, &err), 0);
+	assert_int_equal(bench_status(b, 0, 0), TOKG_OK);
 }
 
 /* Where there is a GPU this makes one; everywhere else it says what is missing. */

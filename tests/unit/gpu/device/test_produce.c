@@ -52,16 +52,13 @@ TEST(all_that_is_posted_is_embedded_and_compared)
 	}
 }
 
-TEST(a_row_that_is_not_the_tables_is_found)
+BENCH_TEST(a_row_that_is_not_the_tables_is_found, NULL)
 {
 	struct produce_said said;
-	struct bench b;
 
-	bench_start(&b, NULL);
-	b.word[8 * 42 + 5] += 1.0f; /* the device has its own copy */
-	said = produced(&b, &config);
+	b->word[8 * 42 + 5] += 1.0f; /* the device has its own copy */
+	said = produced(b, &config);
 	assert_true(said.wrong > 0);
-	bench_close(&b);
 }
 
 TEST(without_a_consumer_they_end_by_their_limit)
@@ -78,20 +75,17 @@ TEST(without_a_consumer_they_end_by_their_limit)
 	bench_close(&b);
 }
 
-TEST(they_end_by_their_limit_however_quick_the_consumer)
+BENCH_TEST(they_end_by_their_limit_however_quick_the_consumer, NULL)
 {
 	struct produce_config c = config;
 	struct produce_said said;
-	struct bench b;
 
 	c.posts = 1ull << 40;
 	c.limit_ns = 50000000;
-	bench_start(&b, NULL);
-	said = produced(&b, &c);
+	said = produced(b, &c);
 	assert_int_equal(said.state, PRODUCE_LATE);
 	assert_true(said.done > 0);
 	assert_int_equal(said.wrong, 0);
-	bench_close(&b);
 }
 
 TEST(what_does_not_fit_is_refused_in_words)

@@ -90,6 +90,18 @@ desk_close(struct desk *d)
 	bench_close(&d->b);
 }
 
+/* A test of the desk `d`, with an engine. */
+#define DESK_TEST(name)                                                                            \
+	static void name##_at(struct desk *d);                                                     \
+	TEST(name)                                                                                 \
+	{                                                                                          \
+		struct desk d;                                                                     \
+		desk_open(&d, true);                                                               \
+		name##_at(&d);                                                                     \
+		desk_close(&d);                                                                    \
+	}                                                                                          \
+	static void name##_at(struct desk *d)
+
 static void
 nap(void)
 {
@@ -168,104 +180,89 @@ store_made(struct desk *d, uint64_t lane, uint32_t n)
 		&d->e.made[INDEX].made, TOKD_LANE(n, TOKD_LANE_USE(lane)), __ATOMIC_RELEASE);
 }
 
-TEST(ids_are_beside_their_rows)
+DESK_TEST(ids_are_beside_their_rows)
 {
 	struct tokg_hdr h;
-	struct desk d;
 	uint32_t ids[700];
 	const uint32_t *got;
 
-	desk_open(&d, true);
 	for (uint32_t i = 0; i < 700; i++)
 		ids[i] = i * 7 % N_IDS;
-	h = bench_hdr(&d.b, 700); /* several jobs */
-	h.out_off = d.b.d->geometry.out_bytes + 16 * TOKG_OUT_ALIGN;
-	bench_post(&d.b, PRODUCER, 0, &h, ids);
-	assert_int_equal(bench_status(&d.b, PRODUCER, 0), TOKG_OK);
-	got = (const uint32_t *)((const uint8_t *)d.b.d->outputs +
-				 tokg_engine_ids_at(
-					 &d.area, d.b.d->geometry.out_bytes + 16 * TOKG_OUT_ALIGN));
+	h = bench_hdr(&d->b, 700); /* several jobs */
+	h.out_off = d->b.d->geometry.out_bytes + 16 * TOKG_OUT_ALIGN;
+	bench_post(&d->b, PRODUCER, 0, &h, ids);
+	assert_int_equal(bench_status(&d->b, PRODUCER, 0), TOKG_OK);
+	got = (const uint32_t *)((const uint8_t *)d->b.d->outputs +
+				 tokg_engine_ids_at(&d->area,
+					 d->b.d->geometry.out_bytes + 16 * TOKG_OUT_ALIGN));
 	assert_memory_equal(got, ids, sizeof(ids));
-	desk_close(&d);
 }
 
-TEST(it_makes_what_is_granted_and_is_paused_then)
+DESK_TEST(it_makes_what_is_granted_and_is_paused_then)
 {
-	struct desk d;
 	uint64_t lane;
 
-	desk_open(&d, true);
-	lane = post(&d, 1);
+	lane = post(d, 1);
 	nap();
-	assert_false(tokd_engine_put(&d.e, lane, 5)); /* nothing is granted */
-	ask(&d, 1, 2, 0);
-	granted(&d, lane, 2);
-	assert_true(tokd_engine_put(&d.e, lane, 5));
-	assert_true(tokd_engine_put(&d.e, lane, 6));
-	assert_false(tokd_engine_put(&d.e, lane, 7));
-	assert_int_equal(tokd_engine_look(&d.e, lane).made, 2);
-	next_in_log(&d, 1, 5);
-	next_in_log(&d, 1, 6);
-	ask(&d, 1, 3, TOKG_ASK_FINAL);
-	granted(&d, lane, 3);
-	assert_true(tokd_engine_put(&d.e, lane, 7));
-	next_in_log(&d, 1, 7);
-	ends(&d, lane, 1, 3, TOKG_END_LENGTH);
-	desk_close(&d);
+	assert_false(tokd_engine_put(&d->e, lane, 5)); /* nothing is granted */
+	ask(d, 1, 2, 0);
+	granted(d, lane, 2);
+	assert_true(tokd_engine_put(&d->e, lane, 5));
+	assert_true(tokd_engine_put(&d->e, lane, 6));
+	assert_false(tokd_engine_put(&d->e, lane, 7));
+	assert_int_equal(tokd_engine_look(&d->e, lane).made, 2);
+	next_in_log(d, 1, 5);
+	next_in_log(d, 1, 6);
+	ask(d, 1, 3, TOKG_ASK_FINAL);
+	granted(d, lane, 3);
+	assert_true(tokd_engine_put(&d->e, lane, 7));
+	next_in_log(d, 1, 7);
+	ends(d, lane, 1, 3, TOKG_END_LENGTH);
 }
 
-TEST(it_ends_a_text_behind_what_it_made)
+DESK_TEST(it_ends_a_text_behind_what_it_made)
 {
 	static const enum tokg_end how[] = {TOKG_END_STOP, TOKG_END_LENGTH, TOKG_END_CUT};
-	struct desk d;
 
-	desk_open(&d, true);
 	for (uint32_t turn = 1; turn <= 3; turn++) {
-		const uint64_t lane = post(&d, turn);
+		const uint64_t lane = post(d, turn);
 
 		assert_int_equal(TOKD_LANE_USE(lane), turn);
-		ask(&d, turn, 9, 0);
-		granted(&d, lane, 9);
+		ask(d, turn, 9, 0);
+		granted(d, lane, 9);
 		for (uint32_t i = 0; i < turn - 1; i++)
-			assert_true(tokd_engine_put(&d.e, lane, turn + i));
-		assert_true(tokd_engine_end(&d.e, lane, how[turn - 1]));
-		assert_false(tokd_engine_put(&d.e, lane, 1));
-		ends(&d, lane, turn, turn - 1, how[turn - 1]);
+			assert_true(tokd_engine_put(&d->e, lane, turn + i));
+		assert_true(tokd_engine_end(&d->e, lane, how[turn - 1]));
+		assert_false(tokd_engine_put(&d->e, lane, 1));
+		ends(d, lane, turn, turn - 1, how[turn - 1]);
 		for (uint32_t i = 0; i < turn - 1; i++)
-			next_in_log(&d, turn, turn + i);
+			next_in_log(d, turn, turn + i);
 	}
-	desk_close(&d);
 }
 
-TEST(it_may_end_a_text_for_which_it_makes_nothing)
+DESK_TEST(it_may_end_a_text_for_which_it_makes_nothing)
 {
-	struct desk d;
 	uint64_t lane;
 
-	desk_open(&d, true);
-	lane = post(&d, 1);
-	assert_true(tokd_engine_end(&d.e, lane, TOKD_LANE_STOP));
-	ends(&d, lane, 1, 0, TOKG_END_STOP);
-	desk_close(&d);
+	lane = post(d, 1);
+	assert_true(tokd_engine_end(&d->e, lane, TOKD_LANE_STOP));
+	ends(d, lane, 1, 0, TOKG_END_STOP);
 }
 
-TEST(a_producer_cancels_and_goes)
+DESK_TEST(a_producer_cancels_and_goes)
 {
-	struct desk d;
 	uint64_t lane;
 
-	desk_open(&d, true);
-	lane = post(&d, 1);
-	ask(&d, 1, 3, 0);
-	granted(&d, lane, 3);
-	assert_true(tokd_engine_put(&d.e, lane, 5));
-	next_in_log(&d, 1, 5);
-	ask(&d, 1, 3, TOKG_ASK_CANCEL);
-	ends(&d, lane, 1, 1, TOKG_END_CANCELLED);
-	lane = post(&d, 2);
-	bench_grant(&d.b, PRODUCER, 0);
-	ends(&d, lane, 2, 0, TOKG_END_STALE);
-	desk_close(&d);
+	lane = post(d, 1);
+	ask(d, 1, 3, 0);
+	granted(d, lane, 3);
+	assert_true(tokd_engine_put(&d->e, lane, 5));
+	next_in_log(d, 1, 5);
+	ask(d, 1, 3, TOKG_ASK_CANCEL);
+	ends(d, lane, 1, 1, TOKG_END_CANCELLED);
+	lane = post(d, 2);
+	bench_grant(&d->b, PRODUCER, 0);
+	ends(d, lane, 2, 0, TOKG_END_STALE);
 }
 
 TEST(without_an_engine_a_text_ends_at_once)
@@ -279,41 +276,38 @@ TEST(without_an_engine_a_text_ends_at_once)
 	desk_close(&d);
 }
 
-TEST(an_engine_that_goes_leaves_its_tokens_and_the_next_one_has_new_texts_alone)
+DESK_TEST(an_engine_that_goes_leaves_its_tokens_and_the_next_one_has_new_texts_alone)
 {
 	struct tokg_error err = {{0}};
 	struct tokd_engine old;
-	struct desk d;
 	uint64_t first, second;
 
-	desk_open(&d, true);
-	first = post(&d, 1);
-	ask(&d, 1, 3, 0);
-	granted(&d, first, 3);
-	assert_true(tokd_engine_put(&d.e, first, 5));
-	next_in_log(&d, 1, 5);
-	set_engine(&d, 0);
-	old = d.e;
-	assert_int_equal(d.b.d->ops->renew_made(d.b.d, &err), 0);
-	engine_map(&d);
-	set_engine(&d, ++d.engines); /* however soon */
-	ends(&d, first, 1, 1, TOKG_END_CUT);
-	second = post(&d, 2);
-	ask(&d, 2, 2, TOKG_ASK_FINAL);
-	granted(&d, second, 2);
+	first = post(d, 1);
+	ask(d, 1, 3, 0);
+	granted(d, first, 3);
+	assert_true(tokd_engine_put(&d->e, first, 5));
+	next_in_log(d, 1, 5);
+	set_engine(d, 0);
+	old = d->e;
+	assert_int_equal(d->b.d->ops->renew_made(d->b.d, &err), 0);
+	engine_map(d);
+	set_engine(d, ++d->engines); /* however soon */
+	ends(d, first, 1, 1, TOKG_END_CUT);
+	second = post(d, 2);
+	ask(d, 2, 2, TOKG_ASK_FINAL);
+	granted(d, second, 2);
 	assert_false(tokd_engine_put(&old, first, 6)); /* the old one does not know yet */
 	assert_int_equal(tokd_engine_look(&old, first).end, TOKD_LANE_CUT);
 	/* and stores what would be right for the new one */
 	old.ids[INDEX * ROOM] = TOKD_ENGINE_WORD(TOKD_LANE_USE(second), 6u);
 	tokd_engine_store(&old.made[INDEX].made, TOKD_LANE(1, TOKD_LANE_USE(second)));
 	tokd_engine_store(&old.made[INDEX].end, TOKD_LANE(TOKD_LANE_STOP, TOKD_LANE_USE(second)));
-	assert_true(tokd_engine_put(&d.e, second, 7));
-	next_in_log(&d, 2, 7);
-	assert_true(tokd_engine_put(&d.e, second, 8));
-	next_in_log(&d, 2, 8);
-	ends(&d, second, 2, 2, TOKG_END_LENGTH);
-	engine_unmap(&d, &old);
-	desk_close(&d);
+	assert_true(tokd_engine_put(&d->e, second, 7));
+	next_in_log(d, 2, 7);
+	assert_true(tokd_engine_put(&d->e, second, 8));
+	next_in_log(d, 2, 8);
+	ends(d, second, 2, 2, TOKG_END_LENGTH);
+	engine_unmap(d, &old);
 }
 
 /* Before it has threads: they may need memory, too. */
@@ -348,66 +342,57 @@ TEST(without_memory_for_the_next_engine_that_of_the_last_one_stays)
 	bench_close(&b);
 }
 
-TEST(the_engines_memory_cannot_be_sealed_or_resized_by_it)
+DESK_TEST(the_engines_memory_cannot_be_sealed_or_resized_by_it)
 {
-	struct desk d;
-
-	desk_open(&d, true);
-	assert_int_equal(fcntl(d.b.d->made_fd, F_ADD_SEALS, F_SEAL_WRITE), -1);
-	assert_int_equal(ftruncate(d.b.d->made_fd, 0), -1);
-	desk_close(&d);
+	assert_int_equal(fcntl(d->b.d->made_fd, F_ADD_SEALS, F_SEAL_WRITE), -1);
+	assert_int_equal(ftruncate(d->b.d->made_fd, 0), -1);
 }
 
 /* As with the device cuda. `use` is that of an engine before. */
-TEST(late_stores_of_another_use_are_taken_for_no_other_words)
+DESK_TEST(late_stores_of_another_use_are_taken_for_no_other_words)
 {
-	struct desk d;
 	uint64_t lane;
 
-	desk_open(&d, true);
-	(void)post(&d, 1);
-	ask(&d, 1, 1, TOKG_ASK_CANCEL);
-	comes(&d, tokg_ended_at(&d.b.d->geometry, PRODUCER, LANE),
+	(void)post(d, 1);
+	ask(d, 1, 1, TOKG_ASK_CANCEL);
+	comes(d, tokg_ended_at(&d->b.d->geometry, PRODUCER, LANE),
 		TOKG_LANE_WORD(0, 1, TOKG_END_CANCELLED));
 	/* a count: the engine's next look stores its own */
-	lane = post(&d, 2);
-	ask(&d, 2, 9, 0);
-	granted(&d, lane, 9);
-	assert_true(tokd_engine_put(&d.e, lane, 5));
-	next_in_log(&d, 2, 5);
-	tokd_engine_store(&d.e.made[INDEX].made, TOKD_LANE(3, 1));
-	assert_int_equal(tokd_engine_look(&d.e, lane).made, 1);
-	assert_true(d.e.made[INDEX].made == TOKD_LANE(1, TOKD_LANE_USE(lane)));
-	assert_true(tokd_engine_put(&d.e, lane, 6));
-	next_in_log(&d, 2, 6);
+	lane = post(d, 2);
+	ask(d, 2, 9, 0);
+	granted(d, lane, 9);
+	assert_true(tokd_engine_put(&d->e, lane, 5));
+	next_in_log(d, 2, 5);
+	tokd_engine_store(&d->e.made[INDEX].made, TOKD_LANE(3, 1));
+	assert_int_equal(tokd_engine_look(&d->e, lane).made, 1);
+	assert_true(d->e.made[INDEX].made == TOKD_LANE(1, TOKD_LANE_USE(lane)));
+	assert_true(tokd_engine_put(&d->e, lane, 6));
+	next_in_log(d, 2, 6);
 	/* an id */
-	d.e.ids[INDEX * ROOM + 2] = TOKD_ENGINE_WORD(1u, 6u);
-	store_made(&d, lane, 3);
-	ends(&d, lane, 2, 2, TOKG_END_CUT);
+	d->e.ids[INDEX * ROOM + 2] = TOKD_ENGINE_WORD(1u, 6u);
+	store_made(d, lane, 3);
+	ends(d, lane, 2, 2, TOKG_END_CUT);
 	/* the count before an end */
-	lane = post(&d, 3);
-	tokd_engine_store(&d.e.made[INDEX].made, TOKD_LANE(3, 1));
-	tokd_engine_store(&d.e.made[INDEX].end, TOKD_LANE(TOKD_LANE_STOP, TOKD_LANE_USE(lane)));
-	ends(&d, lane, 3, 0, TOKG_END_CUT);
-	desk_close(&d);
+	lane = post(d, 3);
+	tokd_engine_store(&d->e.made[INDEX].made, TOKD_LANE(3, 1));
+	tokd_engine_store(&d->e.made[INDEX].end, TOKD_LANE(TOKD_LANE_STOP, TOKD_LANE_USE(lane)));
+	ends(d, lane, 3, 0, TOKG_END_CUT);
 }
 
 /* As if a late store took the place of each of the engine's, and then no more. */
-TEST(an_end_that_is_overwritten_is_stored_again_until_the_consumer_has_it)
+DESK_TEST(an_end_that_is_overwritten_is_stored_again_until_the_consumer_has_it)
 {
 	struct tokd_lane_made lost[INDEX + 1] = {{0}};
 	struct tokd_engine overwritten;
 	struct tokd_lane_look l;
-	struct desk d;
 	uint64_t lane;
 
-	desk_open(&d, true);
-	lane = post(&d, 1);
-	ask(&d, 1, 9, 0);
-	granted(&d, lane, 9);
-	assert_true(tokd_engine_put(&d.e, lane, 5));
-	next_in_log(&d, 1, 5);
-	overwritten = d.e;
+	lane = post(d, 1);
+	ask(d, 1, 9, 0);
+	granted(d, lane, 9);
+	assert_true(tokd_engine_put(&d->e, lane, 5));
+	next_in_log(d, 1, 5);
+	overwritten = d->e;
 	overwritten.made = lost;
 	assert_true(tokd_engine_end(&overwritten, lane, TOKD_LANE_STOP));
 	l = tokd_engine_look(&overwritten, lane);
@@ -416,128 +401,115 @@ TEST(an_end_that_is_overwritten_is_stored_again_until_the_consumer_has_it)
 	assert_int_equal(l.granted, 1);
 	assert_false(tokd_engine_put(&overwritten, lane, 6));
 	assert_false(tokd_engine_end(&overwritten, lane, TOKD_LANE_CUT));
-	(void)tokd_engine_look(&d.e, lane); /* this one is not overwritten */
-	ends(&d, lane, 1, 1, TOKG_END_STOP);
-	desk_close(&d);
+	(void)tokd_engine_look(&d->e, lane); /* this one is not overwritten */
+	ends(d, lane, 1, 1, TOKG_END_STOP);
 }
 
-TEST(at_a_lane_that_has_ended_a_look_stores_nothing)
+DESK_TEST(at_a_lane_that_has_ended_a_look_stores_nothing)
 {
 	const uint64_t next = TOKD_LANE(2, 2);
-	struct desk d;
 	uint64_t lane;
 
-	desk_open(&d, true);
-	lane = post(&d, 1);
-	ask(&d, 1, 9, 0);
-	granted(&d, lane, 9);
-	assert_true(tokd_engine_put(&d.e, lane, 5));
-	assert_true(tokd_engine_end(&d.e, lane, TOKD_LANE_STOP));
-	ends(&d, lane, 1, 1, TOKG_END_STOP);
+	lane = post(d, 1);
+	ask(d, 1, 9, 0);
+	granted(d, lane, 9);
+	assert_true(tokd_engine_put(&d->e, lane, 5));
+	assert_true(tokd_engine_end(&d->e, lane, TOKD_LANE_STOP));
+	ends(d, lane, 1, 1, TOKG_END_STOP);
 	/* of the lane's next use, which another engine has */
-	d.e.made[INDEX] = (struct tokd_lane_made){next, next};
-	assert_int_equal(tokd_engine_look(&d.e, lane).end, TOKD_LANE_STOP);
-	assert_true(d.e.made[INDEX].made == next);
-	assert_true(d.e.made[INDEX].end == next);
-	desk_close(&d);
+	d->e.made[INDEX] = (struct tokd_lane_made){next, next};
+	assert_int_equal(tokd_engine_look(&d->e, lane).end, TOKD_LANE_STOP);
+	assert_true(d->e.made[INDEX].made == next);
+	assert_true(d->e.made[INDEX].end == next);
 }
 
-TEST(a_restart_of_the_consumer_cuts_and_the_engine_goes_on)
+DESK_TEST(a_restart_of_the_consumer_cuts_and_the_engine_goes_on)
 {
 	struct tokg_error err = {{0}};
-	struct desk d;
 	uint64_t lane;
 
-	desk_open(&d, true);
-	lane = post(&d, 1);
-	assert_int_equal(d.b.d->ops->stop(d.b.d, TOKG_STOP_NOW, 10000, &err), 0);
-	assert_int_equal(d.b.d->ops->start(d.b.d, 2, &err), 0);
-	ends(&d, lane, 1, 0, TOKG_END_CUT);
-	lane = post(&d, 2);
-	ask(&d, 2, 1, TOKG_ASK_FINAL);
-	granted(&d, lane, 1);
-	assert_true(tokd_engine_put(&d.e, lane, 7));
-	ends(&d, lane, 2, 1, TOKG_END_LENGTH);
-	desk_close(&d);
+	lane = post(d, 1);
+	assert_int_equal(d->b.d->ops->stop(d->b.d, TOKG_STOP_NOW, 10000, &err), 0);
+	assert_int_equal(d->b.d->ops->start(d->b.d, 2, &err), 0);
+	ends(d, lane, 1, 0, TOKG_END_CUT);
+	lane = post(d, 2);
+	ask(d, 2, 1, TOKG_ASK_FINAL);
+	granted(d, lane, 1);
+	assert_true(tokd_engine_put(&d->e, lane, 7));
+	ends(d, lane, 2, 1, TOKG_END_LENGTH);
 }
 
-TEST(what_an_engine_may_not_write_ends_the_lane)
+DESK_TEST(what_an_engine_may_not_write_ends_the_lane)
 {
-	struct desk d;
 	uint64_t lane;
 
-	desk_open(&d, true);
 	/* more than is granted */
-	lane = post(&d, 1);
-	ask(&d, 1, 2, 0);
-	granted(&d, lane, 2);
-	store_made(&d, lane, 3);
-	ends(&d, lane, 1, 0, TOKG_END_CUT);
+	lane = post(d, 1);
+	ask(d, 1, 2, 0);
+	granted(d, lane, 2);
+	store_made(d, lane, 3);
+	ends(d, lane, 1, 0, TOKG_END_CUT);
 	/* fewer than before */
-	lane = post(&d, 2);
-	ask(&d, 2, 2, 0);
-	granted(&d, lane, 2);
-	assert_true(tokd_engine_put(&d.e, lane, 5));
-	next_in_log(&d, 2, 5);
-	store_made(&d, lane, 0);
-	ends(&d, lane, 2, 1, TOKG_END_CUT);
+	lane = post(d, 2);
+	ask(d, 2, 2, 0);
+	granted(d, lane, 2);
+	assert_true(tokd_engine_put(&d->e, lane, 5));
+	next_in_log(d, 2, 5);
+	store_made(d, lane, 0);
+	ends(d, lane, 2, 1, TOKG_END_CUT);
 	/* an id beyond the table */
-	lane = post(&d, 3);
-	ask(&d, 3, 2, 0);
-	granted(&d, lane, 2);
-	assert_true(tokd_engine_put(&d.e, lane, N_IDS));
-	ends(&d, lane, 3, 0, TOKG_END_CUT);
+	lane = post(d, 3);
+	ask(d, 3, 2, 0);
+	granted(d, lane, 2);
+	assert_true(tokd_engine_put(&d->e, lane, N_IDS));
+	ends(d, lane, 3, 0, TOKG_END_CUT);
 	/* an end that is not its own to give, and one that is none */
-	lane = post(&d, 4);
-	assert_true(tokd_engine_end(&d.e, lane, TOKD_LANE_STALE));
-	ends(&d, lane, 4, 0, TOKG_END_CUT);
-	lane = post(&d, 5);
-	assert_true(tokd_engine_end(&d.e, lane, 0xffffffff));
-	ends(&d, lane, 5, 0, TOKG_END_CUT);
+	lane = post(d, 4);
+	assert_true(tokd_engine_end(&d->e, lane, TOKD_LANE_STALE));
+	ends(d, lane, 4, 0, TOKG_END_CUT);
+	lane = post(d, 5);
+	assert_true(tokd_engine_end(&d->e, lane, 0xffffffff));
+	ends(d, lane, 5, 0, TOKG_END_CUT);
 	/* more at once than there is room for, as a producer grants that does not count */
-	lane = post(&d, 6);
-	ask(&d, 6, 100, 0);
-	granted(&d, lane, 100);
+	lane = post(d, 6);
+	ask(d, 6, 100, 0);
+	granted(d, lane, 100);
 	for (uint32_t i = 0; i < ROOM; i++) /* ids that there are */
-		d.e.ids[INDEX * ROOM + i] = TOKD_ENGINE_WORD(TOKD_LANE_USE(lane), 1u);
-	store_made(&d, lane, ROOM + 1);
-	ends(&d, lane, 6, 0, TOKG_END_CUT);
+		d->e.ids[INDEX * ROOM + i] = TOKD_ENGINE_WORD(TOKD_LANE_USE(lane), 1u);
+	store_made(d, lane, ROOM + 1);
+	ends(d, lane, 6, 0, TOKG_END_CUT);
 	/* all that it can reach, and lanes that there are not */
-	memset(d.e.made, 0xa5, d.area.made_bytes);
-	assert_false(tokd_engine_put(&d.e, TOKD_LANE(d.e.lanes, 1), 5));
-	lane = post(&d, 7);
-	ask(&d, 7, 1, TOKG_ASK_FINAL);
-	granted(&d, lane, 1);
-	assert_true(tokd_engine_put(&d.e, lane, 9));
-	next_in_log(&d, 7, 9);
-	ends(&d, lane, 7, 1, TOKG_END_LENGTH);
+	memset(d->e.made, 0xa5, d->area.made_bytes);
+	assert_false(tokd_engine_put(&d->e, TOKD_LANE(d->e.lanes, 1), 5));
+	lane = post(d, 7);
+	ask(d, 7, 1, TOKG_ASK_FINAL);
+	granted(d, lane, 1);
+	assert_true(tokd_engine_put(&d->e, lane, 9));
+	next_in_log(d, 7, 9);
+	ends(d, lane, 7, 1, TOKG_END_LENGTH);
 	/* one of more bits than an id has */
-	lane = post(&d, 8);
-	ask(&d, 8, 2, 0);
-	granted(&d, lane, 2);
-	assert_true(tokd_engine_put(&d.e, lane, 1u << TOKD_ENGINE_ID_BITS | 5));
-	ends(&d, lane, 8, 0, TOKG_END_CUT);
-	desk_close(&d);
+	lane = post(d, 8);
+	ask(d, 8, 2, 0);
+	granted(d, lane, 2);
+	assert_true(tokd_engine_put(&d->e, lane, 1u << TOKD_ENGINE_ID_BITS | 5));
+	ends(d, lane, 8, 0, TOKG_END_CUT);
 }
 
-TEST(one_call_puts_an_id_into_each_of_many_lanes)
+DESK_TEST(one_call_puts_an_id_into_each_of_many_lanes)
 {
-	struct desk d;
 	uint8_t taken[3];
 	uint64_t lane[3];
 	const uint32_t ids[3] = {5, 6, 7};
 
-	desk_open(&d, true);
-	lane[0] = lane[2] = post(&d, 1);
+	lane[0] = lane[2] = post(d, 1);
 	lane[1] = TOKD_LANE(INDEX, 0); /* of a use before */
-	ask(&d, 1, 2, 0);
-	granted(&d, lane[0], 2);
-	assert_int_equal(tokd_engine_put_all(&d.e, lane, ids, 3, taken), 2);
+	ask(d, 1, 2, 0);
+	granted(d, lane[0], 2);
+	assert_int_equal(tokd_engine_put_all(&d->e, lane, ids, 3, taken), 2);
 	assert_int_equal(taken[0] + taken[2], 2);
 	assert_int_equal(taken[1], 0);
-	next_in_log(&d, 1, 5);
-	next_in_log(&d, 1, 7);
-	desk_close(&d);
+	next_in_log(d, 1, 5);
+	next_in_log(d, 1, 7);
 }
 
 TEST(an_engine_needs_lanes)

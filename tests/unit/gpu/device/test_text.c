@@ -252,15 +252,12 @@ TEST(text_headers_that_lie_are_refused)
 	stop(&b);
 }
 
-TEST(without_a_vocabulary_texts_are_refused)
+BENCH_TEST(without_a_vocabulary_texts_are_refused, NULL)
 {
 	struct tokg_hdr h;
-	struct bench b;
 
-	bench_start(&b, NULL);
-	h = text_hdr(&b, 0, 6);
-	refused(&b, h);
-	bench_close(&b);
+	h = text_hdr(b, 0, 6);
+	refused(b, h);
 }
 
 TEST(a_text_that_was_claimed_and_not_done_is_done_again_and_marked)

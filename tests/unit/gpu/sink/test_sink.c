@@ -13,6 +13,17 @@ small_world(uint64_t tickets)
 	return world_make(SLOTS, 1u << 16, 1u << 17, tickets);
 }
 
+/* A test in a small world `w`, with tickets from 0. */
+#define SINK_TEST(name)                                                                            \
+	static void name##_in(struct world *w);                                                    \
+	TEST(name)                                                                                 \
+	{                                                                                          \
+		struct world *w = small_world(0);                                                  \
+		name##_in(w);                                                                      \
+		world_free(w);                                                                     \
+	}                                                                                          \
+	static void name##_in(struct world *w)
+
 /* A text of one record. */
 static uint32_t
 one(struct world *w, uint32_t count)
@@ -35,9 +46,8 @@ cursor_of(struct world *w)
 	return atomic_load(tokg_sink_cursor(w->sink));
 }
 
-TEST(long_texts_take_several_slots_in_order)
+SINK_TEST(long_texts_take_several_slots_in_order)
 {
-	struct world *w = small_world(0);
 	const uint32_t serial = one(w, 2 * IDS + 10);
 
 	turns(w, 1);
@@ -56,13 +66,10 @@ TEST(long_texts_take_several_slots_in_order)
 	settle_all(w);
 	assert_int_equal(count_of(w, TOKG_C_RECORDS), 1);
 	assert_int_equal(count_of(w, TOKG_C_TOKENS), 2 * IDS + 10);
-	world_free(w);
 }
 
-TEST(small_records_travel_together_when_due_or_full_or_idle)
+SINK_TEST(small_records_travel_together_when_due_or_full_or_idle)
 {
-	struct world *w = small_world(0);
-
 	one(w, 3);
 	one(w, 5);
 	assert_true(turn(w, false));
@@ -84,25 +91,19 @@ TEST(small_records_travel_together_when_due_or_full_or_idle)
 	assert_int_equal(count_of(w, TOKG_C_BATCHES), 3);
 	assert_int_equal(count_of(w, TOKG_C_RECORDS), 4 + SLOT_BYTES / 128);
 	settle_all(w);
-	world_free(w);
 }
 
-TEST(one_record_alone_is_no_batch)
+SINK_TEST(one_record_alone_is_no_batch)
 {
-	struct world *w = small_world(0);
-
 	one(w, 0);
 	turns(w, 1);
 	assert_int_equal(w->hdr[0].flags, TOKG_FIRST | TOKG_LAST);
 	assert_int_equal(w->hdr[0].bytes, 0);
 	settle_all(w);
-	world_free(w);
 }
 
-TEST(batches_have_one_vocabulary)
+SINK_TEST(batches_have_one_vocabulary)
 {
-	struct world *w = small_world(0);
-
 	one(w, 3);
 	publish(w, new_text(w, vocabs[1], 4), 4, TOKD_REC_LAST);
 	publish(w, new_text(w, vocabs[1], 4), 4, TOKD_REC_LAST);
@@ -111,14 +112,11 @@ TEST(batches_have_one_vocabulary)
 	assert_int_equal(w->hdr[1].vocab, 1);
 	assert_int_equal(w->hdr[1].flags, TOKG_BATCH);
 	settle_all(w);
-	world_free(w);
 }
 
 /* Serial 0 is the first that the consumer does not encode, 1 one that it does. */
-TEST(bytes_of_a_text_are_a_slot_of_their_own)
+SINK_TEST(bytes_of_a_text_are_a_slot_of_their_own)
 {
-	struct world *w = small_world(0);
-
 	one(w, 3);
 	assert_true(publish_bytes(w, 5));
 	one(w, 3);
@@ -130,13 +128,10 @@ TEST(bytes_of_a_text_are_a_slot_of_their_own)
 	settle_all(w);
 	assert_true(w->text[1].finished && !w->text[1].came_back);
 	assert_int_equal(count_of(w, TOKG_C_TEXTS), 1);
-	world_free(w);
 }
 
-TEST(bytes_that_the_consumer_does_not_encode_come_back_and_hold_nothing)
+SINK_TEST(bytes_that_the_consumer_does_not_encode_come_back_and_hold_nothing)
 {
-	struct world *w = small_world(0);
-
 	assert_true(publish_bytes(w, 5));
 	turns(w, 1);
 	consume(w, 0, TOKG_CPU);
@@ -148,13 +143,10 @@ TEST(bytes_that_the_consumer_does_not_encode_come_back_and_hold_nothing)
 	assert_int_equal(w->n_published, 2);
 	assert_int_equal(w->text[0].last_seen, w->t.epoch);
 	assert_int_equal(count_of(w, TOKG_C_TEXTS_CPU), 1);
-	world_free(w);
 }
 
-TEST(bytes_that_no_slot_takes_come_back_without_one)
+SINK_TEST(bytes_that_no_slot_takes_come_back_without_one)
 {
-	struct world *w = small_world(0);
-
 	assert_true(publish_bytes(w, 5));
 	assert_true(publish_bytes(w, SLOT_BYTES));
 	assert_true(publish_bytes(w, SLOT_BYTES + 1));
@@ -164,13 +156,10 @@ TEST(bytes_that_no_slot_takes_come_back_without_one)
 	settle_all(w);
 	assert_int_equal(count_of(w, TOKG_C_TEXTS), 2);
 	assert_int_equal(count_of(w, TOKG_C_TEXTS_CPU), 2); /* and the first */
-	world_free(w);
 }
 
-TEST(bytes_that_were_not_seen_are_posted_again_and_others_fail)
+SINK_TEST(bytes_that_were_not_seen_are_posted_again_and_others_fail)
 {
-	struct world *w = small_world(0);
-
 	one(w, 3);
 	assert_true(publish_bytes(w, 5));
 	assert_true(publish_bytes(w, 5));
@@ -185,14 +174,11 @@ TEST(bytes_that_were_not_seen_are_posted_again_and_others_fail)
 	assert_int_equal(w->hdr[3].flags, TOKG_FIRST | TOKG_LAST | TOKG_TEXT | TOKG_STRICT);
 	settle_all(w);
 	assert_int_equal(w->n_failed, 1);
-	world_free(w);
 }
 
 /* The padding of ids is zero; keys of blocks, behind it, stay as they are. */
-TEST(keys_of_blocks_are_passed_on_in_a_batch_and_left_out_of_others)
+SINK_TEST(keys_of_blocks_are_passed_on_in_a_batch_and_left_out_of_others)
 {
-	struct world *w = small_world(0);
-
 	for (uint32_t i = 0; i < 3; i++)
 		publish(w, new_text(w, vocabs[0], 3), 3, TOKD_REC_LAST | TOKD_REC_KEYS);
 	turns(w, 1);
@@ -202,13 +188,10 @@ TEST(keys_of_blocks_are_passed_on_in_a_batch_and_left_out_of_others)
 	turns(w, 1);
 	assert_int_equal(w->hdr[1].bytes, 4 * IDS);
 	settle_all(w);
-	world_free(w);
 }
 
-TEST(decoded_text_between_records_closes_no_batch)
+SINK_TEST(decoded_text_between_records_closes_no_batch)
 {
-	struct world *w = small_world(0);
-
 	publish_decoded(w, 10);
 	one(w, 3);
 	publish_decoded(w, 100);
@@ -235,13 +218,10 @@ TEST(decoded_text_between_records_closes_no_batch)
 	turns(w, 1);
 	assert_int_equal(count_of(w, TOKG_C_SLOTS), 5);
 	settle_all(w);
-	world_free(w);
 }
 
-TEST(decoded_text_takes_no_turns_of_ids_but_not_all_time_either)
+SINK_TEST(decoded_text_takes_no_turns_of_ids_but_not_all_time_either)
 {
-	struct world *w = small_world(0);
-
 	for (uint32_t i = 0; i < 300; i++)
 		publish_decoded(w, 10);
 	one(w, 3);
@@ -251,13 +231,11 @@ TEST(decoded_text_takes_no_turns_of_ids_but_not_all_time_either)
 	assert_true(turn(w, true));
 	assert_int_equal(count_of(w, TOKG_C_SLOTS), 1);
 	settle_all(w);
-	world_free(w);
 }
 
 /* A new agent gets what the old one had not done; what was passed over meanwhile is once. */
-TEST(decoded_text_is_no_record_that_is_shed_twice)
+SINK_TEST(decoded_text_is_no_record_that_is_shed_twice)
 {
-	struct world *w = small_world(0);
 	struct tokg_error err = {""};
 
 	one(w, IDS);
@@ -269,12 +247,10 @@ TEST(decoded_text_is_no_record_that_is_shed_twice)
 	tokg_sink_give_up(w->sink);
 	shed(w);
 	assert_int_equal(count_of(w, TOKG_C_SHED), 0);
-	world_free(w);
 }
 
-TEST(a_vocabulary_without_a_table_fails_at_once)
+SINK_TEST(a_vocabulary_without_a_table_fails_at_once)
 {
-	struct world *w = small_world(0);
 	const uint32_t serial = new_text(w, NO_VOCAB, 8);
 
 	publish(w, serial, 4, 0);
@@ -285,12 +261,10 @@ TEST(a_vocabulary_without_a_table_fails_at_once)
 	assert_int_equal(count_of(w, TOKG_C_FAILED), 1);
 	assert_int_equal(count_of(w, TOKG_C_SLOTS), 1);
 	settle_all(w);
-	world_free(w);
 }
 
-TEST(aborts_are_told)
+SINK_TEST(aborts_are_told)
 {
-	struct world *w = small_world(0);
 	const uint32_t serial = new_text(w, vocabs[0], 8);
 
 	publish(w, serial, 4, 0);
@@ -300,7 +274,6 @@ TEST(aborts_are_told)
 	assert_int_equal(w->hdr[1].flags, TOKG_ABORT);
 	assert_int_equal(w->hdr[1].first, 4);
 	settle_all(w);
-	world_free(w);
 }
 
 /* Records that end where the ring does, and PAD where they do not: no batch goes round. */
@@ -406,9 +379,8 @@ TEST(stale_is_posted_once_more_and_strictly)
 	posted_once_more_and_strictly(TOKG_STALE);
 }
 
-TEST(badsum_twice_fails_that_text_alone)
+SINK_TEST(badsum_twice_fails_that_text_alone)
 {
-	struct world *w = small_world(0);
 	const uint32_t serial = one(w, IDS);
 
 	one(w, IDS);
@@ -422,12 +394,10 @@ TEST(badsum_twice_fails_that_text_alone)
 	assert_int_equal(w->last_failed, serial);
 	assert_int_equal(count_of(w, TOKG_C_BADSUM), 3);
 	assert_int_equal(cursor_of(w), w->head);
-	world_free(w);
 }
 
-TEST(a_batch_that_fails_is_posted_as_single_records)
+SINK_TEST(a_batch_that_fails_is_posted_as_single_records)
 {
-	struct world *w = small_world(0);
 	uint32_t bad;
 
 	one(w, 3);
@@ -445,7 +415,6 @@ TEST(a_batch_that_fails_is_posted_as_single_records)
 	assert_int_equal(w->n_failed, 1);
 	assert_int_equal(w->last_failed, bad);
 	assert_int_equal(cursor_of(w), w->head);
-	world_free(w);
 }
 
 TEST(what_was_published_is_not_posted_again)
@@ -471,9 +440,8 @@ TEST(what_was_published_is_not_posted_again)
 	}
 }
 
-TEST(a_reconnect_that_finds_a_foreign_ticket_says_so)
+SINK_TEST(a_reconnect_that_finds_a_foreign_ticket_says_so)
 {
-	struct world *w = small_world(0);
 	struct tokg_error err;
 
 	one(w, IDS);
@@ -482,7 +450,6 @@ TEST(a_reconnect_that_finds_a_foreign_ticket_says_so)
 	w->hdr[0].ticket = 9;
 	assert_int_equal(tokg_sink_recover(w->sink, &err), -1);
 	assert_non_null(strstr(err.text, "slot 0 has ticket 9, 1 was posted"));
-	world_free(w);
 }
 
 /* Tickets are 48 bits: beyond 2^32 all goes on, at the end it stops, with a reason. */
@@ -525,9 +492,8 @@ TEST(tickets_never_wrap)
 	world_free(w);
 }
 
-TEST(an_agent_without_heartbeat_is_dead)
+SINK_TEST(an_agent_without_heartbeat_is_dead)
 {
-	struct world *w = small_world(0);
 	struct tokg_error err = {""};
 	uint32_t i = 0;
 
@@ -540,13 +506,11 @@ TEST(an_agent_without_heartbeat_is_dead)
 	world_renew(w, 0);
 	assert_true(tokg_sink_attach(w->sink, &w->t, &err));
 	settle_all(w);
-	world_free(w);
 }
 
 /* Also one whose answers to reads never come. */
-TEST(reads_that_never_end_are_a_dead_agent)
+SINK_TEST(reads_that_never_end_are_a_dead_agent)
 {
-	struct world *w = small_world(0);
 	uint32_t i = 0;
 
 	one(w, IDS);
@@ -555,13 +519,10 @@ TEST(reads_that_never_end_are_a_dead_agent)
 	while (turn(w, true) && i++ < 10000)
 		w->now += 50;
 	assert_in_range(i, w->config.dead_ticks / 50 - 2, w->config.dead_ticks / 50 + 10);
-	world_free(w);
 }
 
-TEST(a_worker_that_slept_does_not_take_the_agent_for_dead)
+SINK_TEST(a_worker_that_slept_does_not_take_the_agent_for_dead)
 {
-	struct world *w = small_world(0);
-
 	one(w, IDS);
 	turns(w, 3);
 	w->read_is_old = true;
@@ -577,7 +538,6 @@ TEST(a_worker_that_slept_does_not_take_the_agent_for_dead)
 	w->now += 10 * w->config.dead_ticks; /* nothing was read meanwhile */
 	one(w, IDS);
 	settle_all(w);
-	world_free(w);
 }
 
 static void
@@ -620,21 +580,17 @@ TEST(words_that_cannot_be_are_not_believed)
 	fail_to_recover(w, "a done word ahead of its ticket");
 }
 
-TEST(no_check_word_where_none_is_asked_for)
+SINK_TEST(no_check_word_where_none_is_asked_for)
 {
-	struct world *w = small_world(0);
-
 	w->g.flags = w->t.geometry.flags = 0;
 	one(w, IDS);
 	turns(w, 1);
 	assert_int_equal(w->hdr[0].check, 0);
 	settle_all(w);
-	world_free(w);
 }
 
-TEST(producer_slots_that_are_not_new_are_refused)
+SINK_TEST(producer_slots_that_are_not_new_are_refused)
 {
-	struct world *w = small_world(0);
 	struct tokg_error err = {""};
 
 	world_renew(w, 0);
@@ -645,13 +601,11 @@ TEST(producer_slots_that_are_not_new_are_refused)
 	w->is_broken = true;
 	assert_false(tokg_sink_attach(w->sink, &w->t, &err));
 	assert_non_null(strstr(err.text, "connection lost during set-up"));
-	world_free(w);
 }
 
 /* Texts that have begun are shed whole: what was embedded of one before stays its beginning. */
-TEST(what_is_shed_is_shed_whole_and_counted)
+SINK_TEST(what_is_shed_is_shed_whole_and_counted)
 {
-	struct world *w = small_world(0);
 	struct tokg_error err = {""};
 	uint32_t half, whole;
 
@@ -683,13 +637,11 @@ TEST(what_is_shed_is_shed_whole_and_counted)
 	assert_int_equal(count_of(w, TOKG_C_SHED), SLOTS + 5);
 	assert_null(w->text[whole].seen); /* all of it was embedded */
 	assert_int_equal(w->n_failed, 0);
-	world_free(w);
 }
 
 /* While it connects, more is shed than the agent was told. */
-TEST(what_the_agent_does_not_know_to_be_shed_is_told_to_it_first)
+SINK_TEST(what_the_agent_does_not_know_to_be_shed_is_told_to_it_first)
 {
-	struct world *w = small_world(0);
 	struct tokg_error err = {""};
 
 	one(w, IDS);
@@ -710,5 +662,4 @@ TEST(what_the_agent_does_not_know_to_be_shed_is_told_to_it_first)
 	one(w, IDS);
 	settle_all(w);
 	assert_int_equal(count_of(w, TOKG_C_SHED), 2);
-	world_free(w);
 }

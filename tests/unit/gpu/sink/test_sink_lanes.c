@@ -79,10 +79,19 @@ begun(void)
 	return w;
 }
 
-TEST(a_text_and_its_tokens_go_there_and_back)
+#define LANES_TEST(name)                                                                           \
+	static void name##_in(struct world *w);                                                    \
+	TEST(name)                                                                                 \
+	{                                                                                          \
+		struct world *w = begun();                                                         \
+		name##_in(w);                                                                      \
+		finish(w);                                                                         \
+	}                                                                                          \
+	static void name##_in(struct world *w)
+
+LANES_TEST(a_text_and_its_tokens_go_there_and_back)
 {
 	struct engine e = {0};
-	struct world *w = begun();
 	uint32_t lane, serial;
 
 	publish(w, new_text(w, vocabs[0], 3), 3, TOKD_REC_LAST);
@@ -110,13 +119,11 @@ TEST(a_text_and_its_tokens_go_there_and_back)
 	assert_int_equal(w->n_ended, 1);
 	assert_int_equal(w->last_end, TOKG_END_LENGTH);
 	assert_int_equal(lanes_free(w), LANES_MOST);
-	finish(w);
 }
 
-TEST(an_end_waits_for_tokens_that_the_read_did_not_have)
+LANES_TEST(an_end_waits_for_tokens_that_the_read_did_not_have)
 {
 	struct engine e = {0};
-	struct world *w = begun();
 	uint32_t lane;
 
 	decoding(w, 2, 2, &lane);
@@ -127,12 +134,10 @@ TEST(an_end_waits_for_tokens_that_the_read_did_not_have)
 	turns(w, 2);
 	assert_int_equal(w->n_tokens, 1);
 	assert_int_equal(w->n_ended, 1);
-	finish(w);
 }
 
-TEST(a_lane_is_free_when_its_slot_is_done_too)
+LANES_TEST(a_lane_is_free_when_its_slot_is_done_too)
 {
-	struct world *w = begun();
 	uint32_t lane;
 
 	generating(w, 3, 2, &lane);
@@ -149,13 +154,11 @@ TEST(a_lane_is_free_when_its_slot_is_done_too)
 	assert_int_equal(w->last.flags >> 20, 2); /* its next turn */
 	consume_all(w, TOKG_OK);
 	tokg_sink_cancel(w->sink, lane);
-	finish(w);
 }
 
-TEST(at_most_a_quota_is_granted_and_not_read)
+LANES_TEST(at_most_a_quota_is_granted_and_not_read)
 {
 	struct engine e = {0};
-	struct world *w = begun();
 	uint32_t lane, asks;
 
 	generating(w, 3, 100, &lane);
@@ -180,13 +183,11 @@ TEST(at_most_a_quota_is_granted_and_not_read)
 	assert_int_equal(w->n_asks, asks); /* it is paused */
 	assert_true(asks < 40);
 	tokg_sink_cancel(w->sink, lane);
-	finish(w);
 }
 
-TEST(the_log_is_read_while_a_word_of_it_may_come)
+LANES_TEST(the_log_is_read_while_a_word_of_it_may_come)
 {
 	struct engine e = {0};
-	struct world *w = begun();
 	const uint32_t all = tokg_back_bytes(&w->g, true);
 	uint32_t lane;
 
@@ -207,12 +208,10 @@ TEST(the_log_is_read_while_a_word_of_it_may_come)
 	turns(w, 3);
 	assert_int_equal(w->n_ended, 1);
 	assert_int_equal(lanes_free(w), LANES_MOST);
-	finish(w);
 }
 
-TEST(a_text_of_several_slots_begins_when_all_are_done)
+LANES_TEST(a_text_of_several_slots_begins_when_all_are_done)
 {
-	struct world *w = begun();
 	uint32_t lane;
 
 	generating(w, 2 * IDS + 1, 5, &lane);
@@ -229,12 +228,10 @@ TEST(a_text_of_several_slots_begins_when_all_are_done)
 	turns(w, 3);
 	assert_int_equal(TOKG_LANE_N(w->ask[lane]), QUOTA);
 	tokg_sink_cancel(w->sink, lane);
-	finish(w);
 }
 
-TEST(a_slot_that_is_posted_again_keeps_its_turn)
+LANES_TEST(a_slot_that_is_posted_again_keeps_its_turn)
 {
-	struct world *w = begun();
 	uint32_t lane;
 
 	generating(w, 3, 5, &lane);
@@ -248,12 +245,10 @@ TEST(a_slot_that_is_posted_again_keeps_its_turn)
 	assert_int_equal(w->n_failed, 1);
 	assert_int_equal(w->n_ended, 0);
 	assert_int_equal(lanes_free(w), LANES_MOST);
-	finish(w);
 }
 
-TEST(a_turn_does_not_come_back_as_one_that_is_over)
+LANES_TEST(a_turn_does_not_come_back_as_one_that_is_over)
 {
-	struct world *w = begun();
 	uint32_t lane;
 
 	for (uint32_t i = 0; i <= TOKG_TURN_MAX; i++) {
@@ -271,12 +266,10 @@ TEST(a_turn_does_not_come_back_as_one_that_is_over)
 	assert_int_equal(w->n_ended, 1);
 	assert_int_equal(w->n_failed, TOKG_TURN_MAX);
 	assert_int_equal(TOKG_FLAGS_TURN(w->last.flags), 2);
-	finish(w);
 }
 
-TEST(cancelled_before_it_is_posted_it_generates_nothing)
+LANES_TEST(cancelled_before_it_is_posted_it_generates_nothing)
 {
-	struct world *w = begun();
 	uint32_t lane;
 
 	generating(w, 3, 5, &lane);
@@ -284,13 +277,11 @@ TEST(cancelled_before_it_is_posted_it_generates_nothing)
 	assert_int_equal(lanes_free(w), LANES_MOST);
 	turns(w, 2);
 	assert_int_equal(w->hdr[0].flags, TOKG_FIRST | TOKG_LAST);
-	finish(w);
 }
 
-TEST(cancelled_later_nothing_comes_any_more)
+LANES_TEST(cancelled_later_nothing_comes_any_more)
 {
 	struct engine e = {0};
-	struct world *w = begun();
 	uint32_t lane;
 
 	decoding(w, 5, 5, &lane);
@@ -304,13 +295,11 @@ TEST(cancelled_later_nothing_comes_any_more)
 	turns(w, 2);
 	assert_int_equal(w->n_ended, 0);
 	assert_int_equal(lanes_free(w), LANES_MOST);
-	finish(w);
 }
 
-TEST(words_of_a_turn_that_is_over_are_dropped)
+LANES_TEST(words_of_a_turn_that_is_over_are_dropped)
 {
 	struct engine e = {0};
-	struct world *w = begun();
 	uint32_t lane;
 
 	decoding(w, 5, 5, &lane);
@@ -326,18 +315,15 @@ TEST(words_of_a_turn_that_is_over_are_dropped)
 	assert_int_equal(w->n_tokens, 1);
 	assert_int_equal(w->last_token.id, 7);
 	tokg_sink_cancel(w->sink, lane);
-	finish(w);
 }
 
-TEST(all_lanes_taken_is_told)
+LANES_TEST(all_lanes_taken_is_told)
 {
-	struct world *w = begun();
 	uint32_t lane;
 
 	for (uint32_t i = 0; i < LANES_MOST; i++)
 		generating(w, 3, 5, &lane);
 	assert_int_equal(tokg_sink_generate(w->sink, 999, 1), TOKG_NO_LANE);
-	finish(w);
 }
 
 TEST(without_lanes_nothing_generates)
@@ -349,9 +335,8 @@ TEST(without_lanes_nothing_generates)
 	world_free(w);
 }
 
-TEST(asks_are_written_again_on_a_new_connection)
+LANES_TEST(asks_are_written_again_on_a_new_connection)
 {
-	struct world *w = begun();
 	struct tokg_error err = {""};
 	uint32_t lane, idle;
 
@@ -369,14 +354,12 @@ TEST(asks_are_written_again_on_a_new_connection)
 	turns(w, 1);
 	assert_int_equal(w->ask[lane], TOKG_LANE_WORD(2, 1, 0));
 	assert_int_equal(w->n_asks, 2);
-	finish(w);
 }
 
 /* What has tokens is lost; what has none is posted again, in a lane of the new agent. */
-TEST(a_new_agent_gets_texts_that_have_no_token)
+LANES_TEST(a_new_agent_gets_texts_that_have_no_token)
 {
 	struct engine e = {0};
-	struct world *w = begun();
 	struct tokg_error err = {""};
 	uint32_t lane[3], serial[3];
 
@@ -404,7 +387,6 @@ TEST(a_new_agent_gets_texts_that_have_no_token)
 	assert_int_equal(w->last.flags >> 8, lane[2] | 1 << 12);
 	assert_int_equal(TOKG_LANE_N(w->ask[lane[2]]), 3);
 	consume_all(w, TOKG_OK);
-	finish(w);
 }
 
 TEST(shed_texts_end_as_lost)
@@ -503,9 +485,8 @@ TEST(impossible_words_end_the_connection)
 	breach(TOKG_LANE_WORD(0, 1, 0), 0);
 }
 
-TEST(reads_are_frequent_while_there_is_something_to_see)
+LANES_TEST(reads_are_frequent_while_there_is_something_to_see)
 {
-	struct world *w = begun();
 	uint64_t reads, n;
 	uint32_t lane;
 
@@ -548,7 +529,6 @@ TEST(reads_are_frequent_while_there_is_something_to_see)
 	n = tokg_sink_counters(w->sink)[TOKG_C_READS] - reads;
 	assert_in_range(n, 8, 20);
 	tokg_sink_cancel(w->sink, lane);
-	finish(w);
 }
 
 /* Of 20 turns with something in each read. */

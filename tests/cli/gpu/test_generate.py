@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 DEVICE = os.environ.get("TOKD_GPU_DEVICE", "cpu")
-MEASURE = Path(os.environ["TOKD_BUILD"]) / "tests/unit/gpu/measure/gpu_measure"
+MEASURE = Path(os.environ["TOKD_BUILD"]) / "tools/bench/native/gpu/gpu_measure"
 ANSWERS, MADE = 40, 8
 
 

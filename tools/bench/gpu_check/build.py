@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[3]
 # them changes nothing here.
 SOURCES = (
     *("lib/gpu_sink", "lib/notify", "lib/options", "lib/sandbox", "app/tokd-gpu", "tests/unit/gpu"),
-    "tests/support",
+    *("tests/support", "tools/bench/native/gpu"),
 )
 INCLUDE = "include"  # <tokd/ring.h>
 TOKENIZER = "lib/tokenizer"  # needs libc alone; its files name one another from this folder

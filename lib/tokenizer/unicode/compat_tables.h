@@ -8,7 +8,9 @@
 
 /*
  * Characters whose compatibility decomposition is not their canonical one, ascending: code point
- * << 24 | first part << 5 | parts. The parts are not decomposed further by either.
+ * << 24 | run << 17 | first part << 5 | parts. The parts are not decomposed further by either. As
+ * many code points as `run` says follow the first: each becomes the code point that follows that of
+ * the one before.
  */
 extern const uint64_t tok_compat[];
 extern const uint32_t tok_compat_n;

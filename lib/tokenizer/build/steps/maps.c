@@ -58,22 +58,24 @@ lower(uint32_t cp, uint32_t *to)
 static uint32_t
 compat(uint32_t cp, uint32_t *to)
 {
-	uint32_t low = 0, high = tok_compat_n;
+	uint32_t low = 0, high = tok_compat_n, at;
 
 	while (low < high) {
 		const uint32_t middle = (low + high) / 2;
 
-		if (tok_compat[middle] >> 24 < cp)
+		if (tok_compat[middle] >> 24 <= cp)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	if (low == tok_compat_n || tok_compat[low] >> 24 != cp) {
-		to[0] = cp;
+	to[0] = cp;
+	if (low == 0)
 		return 1;
-	}
+	at = cp - (uint32_t)(tok_compat[--low] >> 24);
+	if (at > (tok_compat[low] >> 17 & 127))
+		return 1;
 	for (uint32_t i = 0; i < (tok_compat[low] & 31); i++)
-		to[i] = tok_compat_part[(tok_compat[low] >> 5 & 0x7ffff) + i];
+		to[i] = tok_compat_part[(tok_compat[low] >> 5 & 0xfff) + i] + at;
 	return tok_compat[low] & 31;
 }
 
@@ -165,8 +167,11 @@ mark_op(struct making *g, const struct tok_map_op *op)
 		}
 		break;
 	case TOK_OP_COMPAT:
-		for (uint32_t i = 0; i < tok_compat_n; i++)
-			change(g, (uint32_t)(tok_compat[i] >> 24), (uint32_t)(tok_compat[i] >> 24));
+		for (uint32_t i = 0; i < tok_compat_n; i++) {
+			const uint32_t first = (uint32_t)(tok_compat[i] >> 24);
+
+			change(g, first, first + (tok_compat[i] >> 17 & 127));
+		}
 		break;
 	case TOK_OP_MARKS:
 		for (uint32_t i = 0; i + 1 < tok_marks_n; i += 2)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """An appliance and a load generator over shared memory, open loop, 256 addresses, at 0.8 to 2 times
 what the appliance can serve: ids are right, and what gets none is known. Times depend on the
-machine and are printed only, with the counters that explain them: if texts wait, wire_to_ring is
-long (feed_deferred, drop_held); if packets or replies are lost, text_to_last_id alone, and the
-client sends again (tx_full).
+machine and are printed only, a line of CSV for each load, with the counters that explain them: if
+texts wait, wire_to_ring is long (feed_deferred, drop_held); if packets or replies are lost,
+text_to_last_id alone, and the client sends again (tx_full).
 
 A generator that has to wait for its CPU sends what is due in a burst: that is another load. So
 what is served is counted in windows of 5 ms in which every text was begun on time.
@@ -53,6 +53,12 @@ STAGES = ("wire_to_ring", "text_to_last_id", "tokenizer", "ring_to_reply")
 COUNTERS = (
     *("feed_deferred", "drop_backlog", "drop_held", "drop_validate", "drop_table_full"),
     *("streams_evicted", "rx_duplicate", "tx_full", "drop_repeat"),
+)
+COLUMNS = (
+    *("round", "load", "offered", "served", "p99_ms", "right", "refused", "no_answer", "not_sent"),
+    *("worker_without_cpu_%", "generator_without_cpu_%", "windows_on_time_%", "run_counts"),
+    *(f"{stage}_p99_ms" for stage in STAGES),
+    *("worker_busy_%", *COUNTERS, "packets_sent_again", "questions", "right_after_one"),
 )
 
 
@@ -117,23 +123,19 @@ class Outcome:
         reply."""
         return self.ms["text_to_last_id"] + self.ms["ring_to_reply"]
 
-    def __str__(self) -> str:
+    def columns(self) -> list[str]:
+        """From `served` on."""
         r = self.report
         again = sum(row["ok"] == "1" and row["retransmits"] != "0" for row in self.rows)
-        stages = ", ".join(f"{name} {ms:.3f}" for name, ms in self.ms.items())
-        counts = ", ".join(f"{name} {n}" for name, n in self.counters.items())
-        return (
-            f"{self.good:,.0f} served, p99 {self.p99:.3f} ms; of {r['requests']}: "
-            f"{r['right']} right, {r['refused']} refused, {r['no_answer']} no answer; "
-            f"{r['not_sent']} not sent\n"
-            f"  p99 in ms: {stages}; worker busy {100 * self.busy:.0f}% of the load's time\n"
-            f"  without a CPU: worker {100 * self.no_cpu['worker']:.1f}%, generator "
-            f"{100 * self.no_cpu['generator']:.1f}%; on time in {100 * self.on_time:.0f}% of windows"
-            f"{'' if self.counts else ': does not count'}\n"
-            f"  appliance: {counts}\n"
-            f"  client: {r['retransmits']} packets sent again, {r['asks']} questions, "
-            f"{again} texts right after one"
-        )
+        return [
+            *(f"{self.good:.0f}", f"{self.p99:.3f}"),
+            *(str(r[name]) for name in ("right", "refused", "no_answer", "not_sent")),
+            *(f"{100 * share:.1f}" for share in self.no_cpu.values()),
+            *(f"{100 * self.on_time:.0f}", "yes" if self.counts else "no"),
+            *(f"{ms:.3f}" for ms in self.ms.values()),
+            *(f"{100 * self.busy:.0f}", *map(str, self.counters.values())),
+            *map(str, (r["retransmits"], r["asks"], again)),
+        ]
 
 
 def run(appliance: Appliance, telemetry: Telemetry, sent: Path, *options: object) -> Outcome:
@@ -161,13 +163,13 @@ def run(appliance: Appliance, telemetry: Telemetry, sent: Path, *options: object
 def offer(
     appliance: Appliance, telemetry: Telemetry, sent: Path, name: str, rate: float
 ) -> Outcome:
-    """Prints what became of the texts."""
+    """Prints what became of the texts; `name`: round and load."""
     got = run(
         appliance, telemetry, sent,
         *("--requests", round(rate * SECONDS), "--rate", round(rate)),
         *("--clients", CLIENTS, "--addresses", CLIENTS, "--in-flight", IN_FLIGHT),
     )  # fmt: skip
-    print(f"{name}: {rate:,.0f} texts/s offered, {got}")
+    print(",".join((name, f"{rate:.0f}", *got.columns())))
     r = got.report
     assert r["right"] + r["refused"] + r["no_answer"] == r["requests"]
     assert r["right"] > 0
@@ -175,13 +177,13 @@ def offer(
 
 
 def one_round(
-    appliance: Appliance, telemetry: Telemetry, sent: Path, much: float
+    appliance: Appliance, telemetry: Telemetry, sent: Path, number: int, much: float
 ) -> dict[float, Outcome] | None:
     """All loads; `much`: texts/s, above the capacity. None: a run does not count."""
-    first = offer(appliance, telemetry, sent, "much", much)
+    first = offer(appliance, telemetry, sent, f"{number},much", much)
     if not first.counts:
         return None
-    at = {n: offer(appliance, telemetry, sent, f"{n}", n * first.good) for n in LOADS}
+    at = {n: offer(appliance, telemetry, sent, f"{number},{n}", n * first.good) for n in LOADS}
     return at if all(o.counts for o in at.values()) else None
 
 
@@ -201,9 +203,10 @@ def test_goodput_and_time_at_twice_the_capacity(tmp_path: Path) -> None:
         ).report  # fmt: skip
         assert closed["right"] == closed["requests"]
         best = closed["right"] / closed["seconds"]
+        print(",".join(COLUMNS))
         rounds = []
-        for _ in range(ROUNDS):
-            at = one_round(appliance, telemetry, sent, MUCH * best)
+        for number in range(1, ROUNDS + 1):
+            at = one_round(appliance, telemetry, sent, number, MUCH * best)
             if at is not None:
                 rounds.append(at)
                 best = max(o.good for o in at.values())

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import json
 import lzma
-import os
 from pathlib import Path
 
 import pytest
+from dpdk_tokd.fetch.packages import data_home
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "vocab"
-FETCHED = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "dpdk-tokd/vocab"
+FETCHED = data_home() / "vocab"
 
 CLASSES = {
     "gpt2": "GPT2Tokenizer",

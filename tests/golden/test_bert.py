@@ -3,36 +3,66 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import lzma
-import os
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
-from bert_texts import (
-    ODD,
-    code_points,
-    corpus_lines,
-    long_words,
-    named,
-    pieces,
-    random_unicode,
-    streamed,
-)
-from texts import share, shrink, some
+from texts import CODE_POINTS, FETCHED, Comparison, corpus_lines, share, some
 
 tokenizers = pytest.importorskip("tokenizers", reason="pip install tokenizers")
 dpdk_tokd = pytest.importorskip("dpdk_tokd", reason="pip install ./python")
 
-DATA = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "dpdk-tokd"
-VOCAB = DATA / "vocab/bert-base-uncased.txt"
+VOCAB = FETCHED / "bert-base-uncased.txt"
 JSON = Path(__file__).resolve().parents[3] / "shared/vocab/bert.json.xz"
 
 # clean_text, handle_chinese_chars, strip_accents, lowercase
 UNCASED, CASED = (True, True, None, True), (True, True, None, False)
 OTHERS = [(c, h, s, lo) for c in (0, 1) for h in (0, 1) for s in (None, 0, 1) for lo in (0, 1)]
+
+# Marks that stay and move (U+1D165, U+1B44, U+302E, U+11442), go (U+0301, U+0345), or are starters
+# that go (U+034F); letters that become two or three; white space and control characters of each
+# kind.
+ODD = [
+    *"\U0001d165\u1b44\u302e\U00011442\u0301\u0345\u034f\u0bca\u0cca\U0001d15e\u0130\u212b\u1e9e"
+]
+ODD += [
+    *"\u3000\u00a0\u2028\u0085\x0b\0\ufffd\u200b\u200d\ufeff\t\r\n한글가ㄱ中豈\uf900ßΣςﬁ'-.#[]¿§"
+]
+
+
+def code_points() -> Iterator[str]:
+    """Each of CODE_POINTS alone and between letters, many to a text: a blank keeps them apart."""
+    for form in (" {} ", " a{}b ", " a{}"):
+        for at in range(0, len(CODE_POINTS), 48):
+            yield "x".join(form.format(chr(cp)) for cp in CODE_POINTS[at : at + 48])
+
+
+def random_unicode(n: int) -> Iterator[str]:
+    rng = random.Random(16)
+    blocks = [(0x20, 0x7F), (0xA0, 0x250), (0x300, 0x370), (0x370, 0x530), (0x590, 0x700)]
+    blocks += [(0x900, 0xE00), (0x1100, 0x1200), (0x1E00, 0x2070), (0x3000, 0x3100)]
+    blocks += [(0x4E00, 0x9FFF), (0xAC00, 0xD7A4), (0x11000, 0x11A00), (0x1D100, 0x1D200)]
+    blocks += [(0x10000, 0x110000), (0, 0xD800)]
+    for _ in range(n):
+        mine = rng.sample(blocks, rng.randint(1, 3))
+        text = []
+        for _ in range(rng.randint(1, 40)):
+            odd = rng.random() < 0.25
+            text.append(rng.choice(ODD) if odd else chr(rng.randrange(*rng.choice(mine))))
+        yield "".join(text)
+
+
+def long_words() -> Iterator[str]:
+    """About as long as the longest word that is not unknown."""
+    rng = random.Random(100)
+    for n in (99, 100, 101, 102):
+        for letters in ("a", "ab", "etaoin", "éa", "가b", "\U0001d165a", "İi", "\u0301a", "中a"):
+            word = "".join(rng.choice(letters) for _ in range(n))
+            yield from (word, f"so {word} on", f"{word}.{word}", f"{word}\u0301 {word}\u1b44x")
 
 
 def reference_of(options: tuple) -> tokenizers.Tokenizer:
@@ -51,118 +81,93 @@ def reference_of(options: tuple) -> tokenizers.Tokenizer:
     return made
 
 
-class Pair:
-    """libtok's tokenizer and the reference's, which must agree."""
+def beside(tok, reference) -> Comparison:
+    return Comparison(tok, lambda text: reference.encode(text, add_special_tokens=False).ids)
 
-    def __init__(self, tok, reference) -> None:
-        self.tok, self.reference, self.equal = tok, reference, 0
-        self.rng = random.Random(1)
 
-    def want(self, text: str) -> list[int]:
-        return self.reference.encode(text, add_special_tokens=False).ids
-
-    def ids(self, data: bytes) -> list[int]:
-        return self.tok.encode(
-            data, add_special_tokens=False, tokens_in_text="not-special"
-        ).tolist()
-
-    def differs(self, text: str) -> bool:
-        want, data = self.want(text), text.encode()
-        if self.ids(data) != want:
-            return True
-        return streamed(self.tok, [bytes([b]) for b in data]) != want
-
-    def check(self, texts: Iterable[str]) -> None:
-        """Whole, and in random pieces."""
-        for text in texts:
-            want, data = self.want(text), text.encode()
-            parts = pieces(data, self.rng)
-            if self.ids(data) != want or streamed(self.tok, parts) != want:
-                least = shrink(text, self.differs) if self.differs(text) else text
-                got = self.ids(least.encode())
-                sizes = [len(part) for part in parts]
-                pytest.fail(f"{named(least)}: {got}, not {self.want(least)} (pieces: {sizes})")
-            self.equal += 1
+def check(pair: Comparison, texts: Iterable[str]) -> None:
+    for text in texts:
+        pair.randomly(text)
 
 
 @pytest.fixture(scope="module")
-def uncased() -> Pair:
-    return Pair(dpdk_tokd.Tokenizer.load(str(VOCAB)), reference_of(UNCASED))
+def uncased() -> Comparison:
+    return beside(dpdk_tokd.Tokenizer.load(str(VOCAB)), reference_of(UNCASED))
 
 
 @pytest.fixture(scope="module")
-def cased() -> Pair:
+def cased() -> Comparison:
     reference = reference_of(CASED)
-    return Pair(dpdk_tokd.Tokenizer.load(str(VOCAB), pretokenizer="bert-cased"), reference)
+    return beside(dpdk_tokd.Tokenizer.load(str(VOCAB), pretokenizer="bert-cased"), reference)
 
 
 @pytest.fixture(scope="module", params=["uncased", "cased"])
-def pair(request, uncased, cased) -> Pair:
+def pair(request, uncased, cased) -> Comparison:
     return uncased if request.param == "uncased" else cased
 
 
 @pytest.mark.parametrize("name", ["english", "code", "multi"])
-def test_lines_of_the_corpora(pair: Pair, name: str) -> None:
+def test_lines_of_the_corpora(pair: Comparison, name: str) -> None:
     lines = corpus_lines(name, some(10_000))
     if not lines:
         pytest.skip(f"the corpus {name} is missing: run tools/fetch-corpus")
-    pair.check(lines)
+    check(pair, lines)
 
 
-def test_every_code_point(pair: Pair) -> None:
-    pair.check(text for text in code_points() if pair.rng.random() < share())
+def test_every_code_point(pair: Comparison) -> None:
+    check(pair, (text for text in code_points() if pair.rng.random() < share()))
 
 
-def test_random_unicode(pair: Pair) -> None:
-    pair.check(random_unicode(some(15_000)))
+def test_random_unicode(pair: Comparison) -> None:
+    check(pair, random_unicode(some(15_000)))
 
 
-def test_words_about_as_long_as_may_be(pair: Pair) -> None:
-    pair.check(long_words())
+def test_words_about_as_long_as_may_be(pair: Comparison) -> None:
+    check(pair, long_words())
 
 
-def test_every_split_of_short_texts(pair: Pair) -> None:
+def test_every_split_of_short_texts(pair: Comparison) -> None:
     texts = ["", " ", "unaffable", "naïve 中文!", "한글", "a\U0001d165\u1b44b", "[CLS] ##ing İx"]
     texts += ["".join(random.Random(i).sample(ODD, 5)) for i in range(150)]
     for text in texts:
-        data, want = text.encode(), pair.want(text)
-        for cut in range(len(data) + 1):
-            assert streamed(pair.tok, [data[:cut], data[cut:]]) == want, named(text)
+        data, want = text.encode(), pair.reference(text)
+        ways = [[at] for at in range(len(data) + 1)]
         for mask in range(1 << min(7, len(data))):
-            ends = [i + 1 for i in range(7) if mask >> i & 1]
-            parts = [data[a:b] for a, b in zip([0, *ends], [*ends, len(data)], strict=True)]
-            assert streamed(pair.tok, parts) == want, named(text)
+            ways.append([i + 1 for i in range(7) if mask >> i & 1])
+        for cuts in ways:
+            assert pair.streamed(data, cuts).tolist() == want, (text, cuts)
 
 
-def test_long_texts_in_random_pieces(pair: Pair) -> None:
+def test_long_texts_in_random_pieces(pair: Comparison) -> None:
     lines = corpus_lines("multi", some(8_000)) + corpus_lines("english", some(4_000))
-    pair.check("\n".join(lines[at : at + 500]) for at in range(0, len(lines), 500))
+    check(pair, ("\n".join(lines[at : at + 500]) for at in range(0, len(lines), 500)))
 
 
-def test_bytes_that_are_not_utf8_are_replaced(pair: Pair) -> None:
+def test_bytes_that_are_not_utf8_are_replaced(pair: Comparison) -> None:
     rng = random.Random(8)
     for _ in range(2_000):
         data = bytes(rng.choice(b"ab \xe4\xb8\xad\xff\xc3\xa9\xf0\x9f.") for _ in range(12))
-        want = pair.want(data.decode("utf-8", "replace"))
-        assert pair.ids(data) == want, data
-        assert streamed(pair.tok, pieces(data, rng)) == want, data
+        want = pair.reference(data.decode("utf-8", "replace"))
+        assert pair.whole_of(data).tolist() == want, data
+        assert pair.streamed(data, pair.random_cuts(len(data))).tolist() == want, data
 
 
 @pytest.mark.parametrize("cleanup", [True, False])
-def test_ids_decode_as_the_references(uncased: Pair, cleanup: bool, tmp_path: Path) -> None:
-    uncased.reference.decoder = tokenizers.decoders.WordPiece(cleanup=cleanup)
-    tok = load_json(uncased.reference, tmp_path)
+def test_ids_decode_as_the_references(cleanup: bool, tmp_path: Path) -> None:
+    reference = reference_of(UNCASED)
+    reference.decoder = tokenizers.decoders.WordPiece(cleanup=cleanup)
+    tok = load_json(reference, tmp_path)
     rng = random.Random(4)
     for _ in range(4_000):
         ids = [rng.randrange(tok.vocab_size) for _ in range(rng.randint(1, 12))]
-        want = uncased.reference.decode(ids, skip_special_tokens=False)
+        want = reference.decode(ids, skip_special_tokens=False)
         assert tok.decode(ids) == want, ids
         stream = tok.decode_stream()
         parts = [stream.feed([i]) for i in ids] + [stream.finish()]
         assert "".join(parts) == want, ids
     for i in range(tok.vocab_size):
         for ids in ([i], [2000, i]):
-            want = uncased.reference.decode(ids, skip_special_tokens=False)
+            want = reference.decode(ids, skip_special_tokens=False)
             assert tok.decode(ids) == want, ids
 
 
@@ -175,10 +180,10 @@ def load_json(reference, folder: Path):
 @pytest.mark.parametrize("options", OTHERS, ids=lambda o: "-".join(map(str, o)))
 def test_every_set_of_options(options: tuple, tmp_path: Path) -> None:
     reference = reference_of(options)
-    pair = Pair(load_json(reference, tmp_path), reference)
-    pair.check(random_unicode(some(2_000)))
-    pair.check(long_words())
-    pair.check(text for i, text in enumerate(code_points()) if i % 200 == 0)
+    pair = beside(load_json(reference, tmp_path), reference)
+    check(pair, random_unicode(some(2_000)))
+    check(pair, long_words())
+    check(pair, itertools.islice(code_points(), 0, None, 200))
 
 
 def test_a_vocabulary_of_marks_and_jamo(tmp_path: Path) -> None:
@@ -189,31 +194,31 @@ def test_a_vocabulary_of_marks_and_jamo(tmp_path: Path) -> None:
     path.write_text("\n".join(dict.fromkeys(tokens)) + "\n")
     reference = reference_of(UNCASED)
     reference.model = tokenizers.models.WordPiece.from_file(str(path), unk_token="[UNK]")
-    pair = Pair(dpdk_tokd.Tokenizer.load(str(path)), reference)
+    pair = beside(dpdk_tokd.Tokenizer.load(str(path)), reference)
     rng = random.Random(5)
     marks = "\U0001d165\u1b44\u302e\U00011442\u0301\u034f\U0001d16e"
-    pair.check("".join(rng.choice("ab" + marks * 2 + " ") for _ in range(20)) for _ in range(5_000))
-    pair.check("ab" + "".join(rng.choice(marks) for _ in range(n)) for n in range(95, 140))
-    pair.check(random_unicode(3_000))
+    check(pair, ("".join(rng.choices("ab" + marks * 2 + " ", k=20)) for _ in range(5_000)))
+    check(pair, ("ab" + "".join(rng.choices(marks, k=n)) for n in range(95, 140)))
+    check(pair, random_unicode(3_000))
 
 
-def test_a_tokenizer_json_is_the_same_vocabulary(uncased: Pair, tmp_path: Path) -> None:
+def test_a_tokenizer_json_is_the_same_vocabulary(uncased: Comparison, tmp_path: Path) -> None:
     if not JSON.is_file():
         pytest.skip("bert.json.xz is missing beside the repository")
     document = json.loads(lzma.decompress(JSON.read_bytes()))
     path = tmp_path / "tokenizer.json"
     path.write_text(json.dumps(document))
     tok = dpdk_tokd.Tokenizer.load(str(path))
-    assert tok.info.checksum == uncased.tok.info.checksum
+    assert tok.info.checksum == uncased.tokenizer.info.checksum
     reference = tokenizers.Tokenizer.from_file(str(path))
     reference.encode_special_tokens = True
-    pair = Pair(tok, reference)
-    pair.check(corpus_lines("multi", 1_000))
-    pair.check(random_unicode(1_000))
+    pair = beside(tok, reference)
+    check(pair, corpus_lines("multi", 1_000))
+    check(pair, random_unicode(1_000))
 
 
-def test_enough_texts_were_compared(uncased: Pair, cased: Pair) -> None:
-    print(f"equal: {uncased.equal} uncased, {cased.equal} cased")
+def test_enough_texts_were_compared(uncased: Comparison, cased: Comparison) -> None:
+    print(f"equal: {uncased.texts} uncased, {cased.texts} cased")
     if not corpus_lines("multi", 1):
         pytest.skip("without the corpora there are fewer texts: run tools/fetch-corpus")
-    assert min(uncased.equal, cased.equal) >= some(100_000)
+    assert min(uncased.texts, cased.texts) >= some(100_000)

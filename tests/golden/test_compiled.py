@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from texts import DATA, FETCHED
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TOK = REPOSITORY / os.environ.get("TOKD_BUILD", "build") / "app/tok"
-SHARE = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "dpdk-tokd"
 TEXT = 60_000  # bytes of one text
 TEXTS = 5  # of each corpus
 
@@ -38,8 +38,8 @@ def streamed(tokenizer, text: bytes, rng: random.Random) -> np.ndarray:
     ],
 )
 def test_ids_are_those_of_the_source(name: str, algo: str, tmp_path: Path) -> None:
-    path, out = SHARE / "vocab" / name, tmp_path / "a.tokv"
-    corpora = [SHARE / "corpus" / f"{corpus}.txt" for corpus in ("english", "code", "multi")]
+    path, out = FETCHED / name, tmp_path / "a.tokv"
+    corpora = [DATA / f"{corpus}.txt" for corpus in ("english", "code", "multi")]
     for needed in (path, TOK, *corpora):
         if not needed.is_file():
             pytest.skip(f"{needed} is missing: run tools/test, or tools/setup and what fetches it")

@@ -12,16 +12,15 @@ from __future__ import annotations
 import base64
 import json
 import lzma
-import os
 import random
 from pathlib import Path
 
 import pytest
 import texts
+from texts import FETCHED
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SHARED = REPOSITORY.parent / "shared" / "vocab"
-FETCHED = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "dpdk-tokd/vocab"
 
 tokenizers = pytest.importorskip("tokenizers", reason="pip install tokenizers")
 dpdk_tokd = pytest.importorskip("dpdk_tokd", reason="pip install ./python")

@@ -9,12 +9,13 @@ import os
 import random
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-DATA = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "dpdk-tokd/corpus"
+packages = pytest.importorskip("dpdk_tokd.fetch.packages", reason="pip install ./python")
+
+DATA, FETCHED = packages.data_home() / "corpus", packages.data_home() / "vocab"
 CORPORA = ("english", "code", "multi")
 
 # What pretokenizers tell apart: case, caseless letters, marks, digits of several scripts, symbols,
@@ -123,6 +124,16 @@ def lines(rng: random.Random, count: int) -> Iterator[str]:
         yield text[at : at + rng.randint(20, 400)]
 
 
+def corpus_lines(name: str, lines: int) -> list[str]:
+    """Lines from all over a corpus, always the same."""
+    path = DATA / f"{name}.txt"
+    if not path.is_file():
+        return []
+    found = path.read_text(encoding="utf-8", errors="replace").split("\n")
+    found = [line for line in found if line.strip()]
+    return random.Random(name).sample(found, min(lines, len(found)))
+
+
 def shrink(text: str, fails: Callable[[str], bool]) -> str:
     """A shortest text that still fails, by leaving out ever smaller stretches."""
     size = len(text) // 2
@@ -158,7 +169,7 @@ class Comparison:
         self.texts = 0
         self.distinct: set[int] = set()  # hashes of them
 
-    def whole_of(self, text: str) -> np.ndarray:
+    def whole_of(self, text: str | bytes) -> np.ndarray:
         return self.tokenizer.encode(text, **self.asked)
 
     def streamed(self, data: bytes, cuts: list[int]) -> np.ndarray:

@@ -16,9 +16,10 @@ from pathlib import Path
 
 import pytest
 from bench.gpu_check.vocabularies import REFUSED, WAYS, file_of
+from dpdk_tokd.fetch.packages import data_home
 
 PROGRAMS = Path(os.environ["TOKD_BUILD"]) / "tests/unit/gpu/tokenize"
-CORPUS = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "dpdk-tokd/corpus"
+CORPUS = data_home() / "corpus"
 TEXTS = 2_000 if os.environ.get("TESTS_SANITIZED") else 20_000
 
 

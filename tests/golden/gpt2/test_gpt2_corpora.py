@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Ids equal the reference's on the three corpora: whole, and cut at random places."""
 
-import os
 import random
-from pathlib import Path
 
 import numpy as np
 import pytest
+from texts import DATA
 
-DATA = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "dpdk-tokd/corpus"
 BYTES = 1_500_000  # of each corpus
 TEXT = 60_000  # of one text
 

@@ -18,13 +18,15 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from dpdk_tokd.fetch.packages import data_home
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 BUILD = Path(os.environ.get("TOKD_BUILD", ROOT / "build"))
 TOK, PROGRAM = BUILD / "app/tok", BUILD / "tests/golden/instructions/encode_twice"
 COLLIDING = BUILD / "tests/golden/instructions/colliding"
 RECORDED = HERE / "counts.json"
-FETCHED = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "dpdk-tokd/vocab"
+FETCHED = data_home() / "vocab"
 SHARED = ROOT.parent / "shared/vocab"  # of models whose licence goes with them
 
 VOCABULARIES = {

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 import texts
-from test_families import FETCHED, reference_of, unpacked
-from texts import DATA, some
+from test_families import reference_of, unpacked
+from texts import DATA, FETCHED, some
 
 sentencepiece = pytest.importorskip("sentencepiece", reason="pip install sentencepiece")
 tokenizers = pytest.importorskip("tokenizers", reason="pip install tokenizers")

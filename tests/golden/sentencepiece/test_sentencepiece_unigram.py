@@ -19,8 +19,7 @@ from pathlib import Path
 import pytest
 import texts
 from test_compiled import TOK
-from test_families import FETCHED
-from texts import DATA, some
+from texts import DATA, FETCHED, some
 
 sentencepiece = pytest.importorskip("sentencepiece", reason="pip install sentencepiece")
 dpdk_tokd = pytest.importorskip("dpdk_tokd", reason="pip install ./python")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import random
 import struct
 from collections.abc import Iterable, Iterator
@@ -18,11 +17,11 @@ from pathlib import Path
 import pytest
 import texts
 from sentencepiece_map import trained_map
+from texts import FETCHED
 
 tokenizers = pytest.importorskip("tokenizers", reason="pip install tokenizers")
 dpdk_tokd = pytest.importorskip("dpdk_tokd", reason="pip install ./python")
 
-FETCHED = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "dpdk-tokd/vocab"
 MARK = "\u2581"
 
 normalizers, pre_tokenizers = tokenizers.normalizers, tokenizers.pre_tokenizers

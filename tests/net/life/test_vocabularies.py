@@ -7,16 +7,14 @@ tokenizer.
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import dpdk_tokd
 import pytest
 from dpdk_tokd import Client
+from dpdk_tokd.fetch.packages import data_home
 from netlab import SERVER_IP
 from samples import TEXTS, documents
 
-FETCHED = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "dpdk-tokd/vocab"
+FETCHED = data_home() / "vocab"
 FILES = (
     *("cl100k_base.tiktoken", "o200k_base.tiktoken", "tekken.json", "bert-base-uncased.txt"),
     "mistral.model",

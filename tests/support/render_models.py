@@ -74,18 +74,9 @@ def _special(*names: str) -> list[dict[str, Any]]:
     return [{"id": i, "content": name, **flags, "special": True} for i, name in enumerate(names)]
 
 
-def byte_fallback() -> dict[str, Any]:
-    """A tokenizer.json like Llama 2's: pieces with a mark for the blank, and bytes."""
-    merges = []
-    vocab = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
-    vocab += ["▁", *map(chr, range(0x21, 0x7F)), "é", "日"]
-    for word in WORDS.split():
-        piece = "▁"
-        for letter in word:
-            if piece + letter not in vocab:
-                merges.append([piece, letter])
-                vocab.append(piece + letter)
-            piece += letter
+def llama_document(vocab: dict[str, int], merges: list[list[str]]) -> dict[str, Any]:
+    """A tokenizer.json like Llama 2's: pieces with a mark for the blank, and bytes. The first three
+    are <unk>, <s> and </s>."""
     replaced = {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
     bos = {"SpecialToken": {"id": "<s>", "type_id": 0}}
     return {
@@ -124,10 +115,25 @@ def byte_fallback() -> dict[str, Any]:
             "end_of_word_suffix": None,
             "fuse_unk": True,
             "byte_fallback": True,
-            "vocab": {piece: i for i, piece in enumerate(vocab)},
+            "vocab": vocab,
             "merges": merges,
         },
     }
+
+
+def byte_fallback() -> dict[str, Any]:
+    """Such a tokenizer.json of a few words."""
+    merges = []
+    vocab = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
+    vocab += ["▁", *map(chr, range(0x21, 0x7F)), "é", "日"]
+    for word in WORDS.split():
+        piece = "▁"
+        for letter in word:
+            if piece + letter not in vocab:
+                merges.append([piece, letter])
+                vocab.append(piece + letter)
+            piece += letter
+    return llama_document({piece: i for i, piece in enumerate(vocab)}, merges)
 
 
 # Of each: its vocabulary (None: byte_fallback), template, special tokens, generation_config.

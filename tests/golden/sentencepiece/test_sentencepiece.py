@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 import texts
+from render_models import llama_document
 from test_families import reference_of, unpacked
 from texts import DATA, FETCHED, some
 
@@ -108,49 +109,18 @@ def document_of(path: Path, style: str) -> dict:
         if left in pieces and right in pieces
     ]
     merges.sort(key=lambda merge: (-merge[0], -merge[1], -merge[2]))
-    blanks = {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
-    normalizers = {
-        "prepend": {
-            "type": "Sequence",
-            "normalizers": [{"type": "Prepend", "prepend": "▁"}, blanks],
-        },
-        "none": blanks,
-    }
-    metaspace = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": style, "split": False}
-    special = {"single_word": False, "lstrip": False, "rstrip": False, "special": True}
-    return {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
-        "added_tokens": [
-            {"id": i, "content": text, "normalized": style == "prepend", **special}
-            for i, text in enumerate(("<unk>", "<s>", "</s>"))
-        ],
-        "normalizer": normalizers.get(style),
-        "pre_tokenizer": None if style in normalizers else metaspace,
-        "post_processor": None,
-        "decoder": {
-            "type": "Sequence",
-            "decoders": [
-                {"type": "Replace", "pattern": {"String": "▁"}, "content": " "},
-                {"type": "ByteFallback"},
-                {"type": "Fuse"},
-                {"type": "Strip", "content": " ", "start": 1, "stop": 0},
-            ],
-        },
-        "model": {
-            "type": "BPE",
-            "dropout": None,
-            "unk_token": "<unk>",
-            "continuing_subword_prefix": None,
-            "end_of_word_suffix": None,
-            "fuse_unk": True,
-            "byte_fallback": True,
-            "ignore_merges": False,
-            "vocab": {text: i for text, (i, _) in pieces.items()},
-            "merges": [[left, right] for *_, left, right in merges],
-        },
-    }
+    vocab = {text: i for text, (i, _) in pieces.items()}
+    document = llama_document(vocab, [[left, right] for *_, left, right in merges])
+    document["post_processor"] = None
+    document["model"]["ignore_merges"] = False
+    for token in document["added_tokens"]:
+        token["normalized"] = style == "prepend"
+    if style == "none":
+        document["normalizer"] = document["normalizer"]["normalizers"][1]
+    elif style != "prepend":
+        metaspace = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": style}
+        document |= {"normalizer": None, "pre_tokenizer": metaspace | {"split": False}}
+    return document
 
 
 @pytest.mark.parametrize("policy", ["not-special", "all"])

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import texts
 from test_sentencepiece_unigram import (
+    COMMON,
     MARK,
     OWN,
     TOK,
@@ -32,39 +33,11 @@ from texts import DATA, some
 dpdk_tokd = pytest.importorskip("dpdk_tokd", reason="pip install ./python")
 
 TRAINED = [
-    {"normalization_rule_name": "nmt_nfkc"},
+    *COMMON,
     {"normalization_rule_name": "nmt_nfkc", "byte_fallback": True},
-    {"normalization_rule_name": "nmt_nfkc_cf", "byte_fallback": True, "split_digits": True},
     {"normalization_rule_name": "nmt_nfkc_cf", "remove_extra_whitespaces": False},
-    {
-        "normalization_rule_name": "nfkc",
-        "remove_extra_whitespaces": False,
-        "add_dummy_prefix": False,
-    },
-    {"normalization_rule_name": "identity", "byte_fallback": True},
-    {"normalization_rule_name": "identity", "add_dummy_prefix": False, "unk_surface": "?"},
     {"normalization_rule_name": "identity", "remove_extra_whitespaces": False},
-    {
-        "normalization_rule_name": "identity",
-        "remove_extra_whitespaces": False,
-        "add_dummy_prefix": False,
-    },
-    {"normalization_rule_name": "nmt_nfkc", "treat_whitespace_as_suffix": True},
     {"treat_whitespace_as_suffix": True, "remove_extra_whitespaces": False, "byte_fallback": True},
-    {
-        "normalization_rule_name": "nmt_nfkc",
-        "user_defined_symbols": [
-            "[A]",
-            "==",
-            "===",
-            f"{MARK}<extra_id_0>",
-            "ﬁ",
-            "\u0301",
-            "か",
-            "ab",
-        ],
-        "control_symbols": ["<ctrl>"],
-    },
     {
         "normalization_rule_name": "nmt_nfkc_cf",
         "byte_fallback": True,

@@ -148,7 +148,8 @@ def trained(path: Path, lines: list[str] | None = None, **options) -> Path:
     return path
 
 
-TRAINED = [
+# BPE has these too: test_sentencepiece_bpe.py.
+COMMON = [
     {"normalization_rule_name": "nmt_nfkc"},
     {"normalization_rule_name": "nmt_nfkc_cf", "byte_fallback": True, "split_digits": True},
     {
@@ -156,7 +157,6 @@ TRAINED = [
         "remove_extra_whitespaces": False,
         "add_dummy_prefix": False,
     },
-    {"normalization_rule_name": "nfkc_cf", "remove_extra_whitespaces": False},
     {"normalization_rule_name": "identity", "byte_fallback": True},
     {
         "normalization_rule_name": "identity",
@@ -165,11 +165,6 @@ TRAINED = [
     },
     {"normalization_rule_name": "identity", "add_dummy_prefix": False, "unk_surface": "?"},
     {"normalization_rule_name": "nmt_nfkc", "treat_whitespace_as_suffix": True},
-    {
-        "treat_whitespace_as_suffix": True,
-        "remove_extra_whitespaces": False,
-        "split_by_whitespace": False,
-    },
     {
         "normalization_rule_name": "nmt_nfkc",
         "user_defined_symbols": [
@@ -183,6 +178,15 @@ TRAINED = [
             "ab",
         ],
         "control_symbols": ["<ctrl>"],
+    },
+]
+TRAINED = [
+    *COMMON,
+    {"normalization_rule_name": "nfkc_cf", "remove_extra_whitespaces": False},
+    {
+        "treat_whitespace_as_suffix": True,
+        "remove_extra_whitespaces": False,
+        "split_by_whitespace": False,
     },
     {
         "normalization_rule_name": "identity",

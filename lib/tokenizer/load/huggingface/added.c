@@ -3,8 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "added.h"
-#include "load/json_rules.h"
+#include "parts.h"
 
 static const struct tok_json_rule rules[] = {
 	{"id", NULL, NULL, true},

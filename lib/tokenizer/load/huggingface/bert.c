@@ -2,10 +2,7 @@
 /* A tokenizer.json of WordPiece or WordLevel: supported components, their meaning. Set-up only. */
 #include <string.h>
 
-#include "added.h"
-#include "load/json_rules.h"
-#include "bert.h"
-#include "normalizer.h"
+#include "parts.h"
 
 static const struct tok_json_rule pre_tokenizer_rules[] = {
 	{"type", "\"BertPreTokenizer\", \"Whitespace\", \"WhitespaceSplit\"", NULL, true},

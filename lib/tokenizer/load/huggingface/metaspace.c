@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
-#include "metaspace.h"
+#include "parts.h"
 
 static const struct tok_json_rule rules[] = {
 	{"type", "\"Metaspace\"", NULL, true}, {"replacement", TOK_JSON_METASPACE_MARK, NULL, true},

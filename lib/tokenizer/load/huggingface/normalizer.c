@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "normalizer.h"
+#include "parts.h"
 #include "unicode/utf8.h"
 
 const struct tok_json_rule tok_json_type_rules[1] = {

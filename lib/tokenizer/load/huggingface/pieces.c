@@ -6,9 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "metaspace.h"
-#include "normalizer.h"
-#include "pieces.h"
+#include "parts.h"
 
 static const struct tok_json_rule model_rules[] = {
 	{"type", "\"BPE\"", NULL, false},

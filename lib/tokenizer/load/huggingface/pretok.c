@@ -3,8 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pretok.h"
-#include "load/json_rules.h"
+#include "parts.h"
 #include "pretokenize/names.h"
 
 static const struct tok_json_rule sequence_rules[] = {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "scores.h"
+#include "parts.h"
 #include "load/json_text.h"
 #include "build/model_make.h"
 

@@ -5,8 +5,7 @@
  */
 #include <string.h>
 
-#include "load/json_rules.h"
-#include "shape.h"
+#include "parts.h"
 
 /* ---- post_processor ---- */
 

@@ -7,16 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "added.h"
-#include "normalizer.h"
-#include "pieces.h"
-#include "pretok.h"
-#include "load/json_rules.h"
-#include "shape.h"
-#include "bert.h"
-#include "unigram.h"
-#include "word_ends.h"
-#include "load/json_vocab.h"
+#include "parts.h"
 #include "load/tekken.h"
 #include "build/pieces.h"
 #include "unicode/bytelevel.h"

@@ -4,13 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "added.h"
+#include "parts.h"
 #include "build/parts.h"
-#include "metaspace.h"
-#include "normalizer.h"
-#include "load/json_rules.h"
-#include "scores.h"
-#include "unigram.h"
 #include "load/rank_model.h"
 #include "normalize/spm_norm.h"
 #include "unicode/utf8.h"

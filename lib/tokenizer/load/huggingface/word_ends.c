@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
-#include "pretok.h"
+#include "parts.h"
 #include "pretokenize/names.h"
-#include "word_ends.h"
 
 #define BYTES 256u
 #define MARK_BYTES (sizeof(TOK_JSON_WORD_END) - 1)

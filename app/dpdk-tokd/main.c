@@ -21,7 +21,7 @@
 #include "control/cpu_check.h"
 #include "control/eal_start.h"
 #include "control/gpu_sink_control.h"
-#include "control/net_frag_open.h"
+#include "control/tables/tables.h"
 #include "control/token_ring_open.h"
 #include "control/worker_open.h"
 #include "control/zero_copy_open.h"

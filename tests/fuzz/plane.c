@@ -9,8 +9,8 @@
 #include <rte_ip.h>
 #include <rte_udp.h>
 
-#include "control/net_frag_open.h"
 #include "control/port/port.h"
+#include "control/tables/tables.h"
 #include "control/vocabs/terms.h"
 #include "control/worker_open.h"
 #include "control/zero_copy_open.h"

@@ -12,7 +12,7 @@
 #include "datapath/clock.h"
 #include "gpu_sink_control.h"
 #include "log.h"
-#include "tables/gpu_text_table.h"
+#include "tables/tables.h"
 
 #define OPEN_MS 1000	  /* for the agent's answer, at start */
 #define OPEN_AGAIN_MS 200 /* later, while readers wait for the control thread */

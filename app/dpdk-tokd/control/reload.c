@@ -10,8 +10,8 @@
 #include "app.h"
 #include "datapath/stream/stream.h"
 #include "log.h"
-#include "net_frag_open.h"
 #include "notify.h"
+#include "tables/tables.h"
 
 #define LEAVING_CHECK_MS 5 /* between looks at the texts of old terms */
 

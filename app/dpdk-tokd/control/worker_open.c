@@ -9,13 +9,8 @@
 #include <tokd/wire.h>
 
 #include "log.h"
-#include "net_frag_open.h"
-#include "side_store_open.h"
 #include "worker_open.h"
-#include "tables/key_table.h"
-#include "tables/name_table.h"
-#include "tables/source_table.h"
-#include "tables/stream_table.h"
+#include "tables/tables.h"
 
 /*
  * A turn of the loop spends this long on new text, as long on text that waits, and as long on texts

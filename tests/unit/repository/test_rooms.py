@@ -102,7 +102,8 @@ MAY_INCLUDE: dict[str, set[str]] = {
     APP + "control/port": {"include/tokd", "log", APP + "options", APP + "datapath"},
     APP + "telemetry": {"log", "lib/sandbox", APP + "control", APP + "control/port"} | DATA_PATH,
     "app/dpdk-tokd": {"log", "lib/notify"}
-    | {APP + room for room in ("options", "control", "control/port", "sandbox", "telemetry")}
+    | {APP + room for room in ("options", "control", "sandbox", "telemetry")}
+    | {APP + "control/port", APP + "control/tables"}
     | DATA_PATH,
     # the other programs
     "app/tok": {

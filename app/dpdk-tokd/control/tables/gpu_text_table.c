@@ -5,8 +5,7 @@
 
 #include <ring/geometry.h>
 
-#include "gpu_text_table.h"
-#include "log.h"
+#include "tables.h"
 #include "datapath/token_ring_write.h"
 
 #define TEXTS_EACH 4	      /* for each slot of the GPU ring: one is there, others open */
@@ -43,11 +42,8 @@ tokd_gpu_texts_open(struct tokd_worker *w, const struct tokg_geometry *g)
 	return 0;
 
 no_memory:
-	TOKD_LOG(worker, ERR,
-		"worker %u: cannot allocate %u texts of %u bytes on NUMA node %d; give tokd-gpu "
-		"fewer --slots or --slot-bytes, or reserve more huge pages there (with --no-huge "
-		"raise -m)\n",
-		w->index, n, room, w->node);
+	TOKD_NO_ROOM(w->index, w->node, "tokd-gpu's --slots or --slot-bytes",
+		"%u texts of %u bytes", n, room);
 	tokd_gpu_texts_close(w);
 	return -ENOMEM;
 }

@@ -5,9 +5,7 @@
 
 #include <tokd/block_keys.h>
 
-#include "key_table.h"
-#include "log.h"
-#include "datapath/stream/stream.h"
+#include "tables.h"
 
 static int
 make_each(struct tokd_worker *w)
@@ -21,11 +19,8 @@ make_each(struct tokd_worker *w)
 		"tokd_block_keys", (t->n + 1) * t->keys_each, RTE_CACHE_LINE_SIZE, w->node);
 	if (t->keys != NULL)
 		return 0;
-	TOKD_LOG(worker, ERR,
-		"worker %u: cannot allocate block keys of %u streams (%zu bytes each) on NUMA node "
-		"%d; lower --block-size or --streams, or reserve more huge pages there (with "
-		"--no-huge raise -m)\n",
-		w->index, t->n, t->keys_each, w->node);
+	TOKD_NO_ROOM(w->index, w->node, "--block-size or --streams",
+		"block keys of %u streams (%zu bytes each)", t->n, t->keys_each);
 	return -ENOMEM;
 }
 

@@ -6,8 +6,7 @@
 
 #include <rte_malloc.h>
 
-#include "name_table.h"
-#include "log.h"
+#include "tables.h"
 
 #define STEPS_PER_SECOND 16
 /*
@@ -32,11 +31,8 @@ tokd_names_create(struct tokd_names *t, uint64_t bytes, uint32_t worker, int nod
 		"tokd_names", t->n_buckets * sizeof(*t->bucket), RTE_CACHE_LINE_SIZE, node);
 	if (t->bucket != NULL)
 		return 0;
-	TOKD_LOG(worker, ERR,
-		"worker %u: cannot allocate %" PRIu64
-		" bytes for names of finished texts on NUMA node %d; lower --done-names, or "
-		"reserve more huge pages there (with --no-huge raise -m)\n",
-		worker, bytes, node);
+	TOKD_NO_ROOM(worker, node, "--done-names", "%" PRIu64 " bytes for names of finished texts",
+		bytes);
 	return -ENOMEM;
 }
 

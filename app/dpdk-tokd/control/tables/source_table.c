@@ -4,8 +4,7 @@
 
 #include <rte_malloc.h>
 
-#include "log.h"
-#include "source_table.h"
+#include "tables.h"
 
 /* For each stream: one that it has, and one that is remembered. */
 #define SOURCES_EACH 2
@@ -62,11 +61,8 @@ tokd_sources_create(uint32_t streams, uint32_t worker, int node)
 		if (make(t, streams, node) == 0)
 			return t;
 	}
-	TOKD_LOG(worker, ERR,
-		"worker %u: cannot allocate the sources of %u streams (%zu MiB) on NUMA node %d; "
-		"lower --streams, or reserve more huge pages there (with --no-huge raise -m)\n",
-		worker, streams, (SOURCES_EACH * streams * sizeof(struct tokd_source) >> 20) + 1,
-		node);
+	TOKD_NO_ROOM(worker, node, "--streams", "the sources of %u streams (%zu MiB)", streams,
+		(SOURCES_EACH * streams * sizeof(struct tokd_source) >> 20) + 1);
 	tokd_sources_free(t);
 	return NULL;
 }

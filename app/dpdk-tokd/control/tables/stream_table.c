@@ -4,9 +4,7 @@
 
 #include <rte_malloc.h>
 
-#include "name_table.h"
-#include "log.h"
-#include "stream_table.h"
+#include "tables.h"
 
 /* Buckets for each stream that may be open, in each of the two hashes. */
 #define BUCKETS_EACH 2
@@ -57,10 +55,8 @@ tokd_streams_create(
 	return t;
 
 no_memory:
-	TOKD_LOG(worker, ERR,
-		"worker %u: cannot allocate %u streams (%zu MiB) on NUMA node %d; lower --streams, "
-		"or reserve more huge pages there (with --no-huge raise -m)\n",
-		worker, n, (n * sizeof(*t->stream) + (1u << 20) - 1) >> 20, node);
+	TOKD_NO_ROOM(worker, node, "--streams", "%u streams (%zu MiB)", n,
+		(n * sizeof(*t->stream) + (1u << 20) - 1) >> 20);
 	tokd_streams_free(t);
 	return NULL;
 }

@@ -215,7 +215,7 @@ struct tokd_streams {
 	uint64_t mean_open;		     /* ticks that texts were open, of late */
 	uint32_t n; /* may be open; there is one more (tokd_stream_make_ready) */
 	struct tokd_stream *stream;
-	/* One for each stream: see control/tables/key_table.h. NULL: without --block-keys. */
+	/* One for each stream: see control/tables/key_table.c. NULL: without --block-keys. */
 	uint8_t *keys;
 	size_t keys_each; /* bytes */
 	/* For the sink: hashed by serial, with a secret. */

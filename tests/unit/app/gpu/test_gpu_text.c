@@ -4,7 +4,7 @@
 
 #include "fake_gpu.h"
 #include "fixture.h"
-#include "control/tables/gpu_text_table.h"
+#include "control/tables/tables.h"
 #include "control/vocabs/terms.h"
 #include "datapath/source/source.h"
 #include "vocabulary.h"

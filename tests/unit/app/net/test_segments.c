@@ -3,7 +3,7 @@
 #include <netinet/in.h>
 
 #include "fixture.h"
-#include "control/net_frag_open.h"
+#include "control/tables/tables.h"
 #include "datapath/net/net_frag.h"
 #include "frames6.h"
 

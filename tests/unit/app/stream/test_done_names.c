@@ -2,7 +2,7 @@
 /* Names of texts that ended: what is remembered, for how long, and what late packets get. */
 #include <stdlib.h>
 
-#include "control/tables/name_table.h"
+#include "control/tables/tables.h"
 #include "fixture.h"
 
 #define HZ UINT64_C(1000000000)

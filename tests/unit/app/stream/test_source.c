@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The table of sources: who is the same, who is greediest, who is forgotten. */
 #include "fixture.h"
-#include "control/tables/source_table.h"
+#include "control/tables/tables.h"
 #include "datapath/source/source_count.h"
 
 static struct tokd_addr

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Set-up of a worker's fragment table. */
-#include <rte_errno.h>
 #include <rte_malloc.h>
 
-#include "log.h"
-#include "net_frag_open.h"
+#include "tables.h"
 #include "datapath/net/net_frag.h"
 
 #define BUCKET_ENTRIES 4 /* datagrams whose addresses and identification share a hash */
@@ -35,11 +33,7 @@ tokd_frags_create(uint32_t n, uint32_t worker, int node, uint64_t tsc_hz)
 		f->table = rte_ip_frag_table_create(
 			n, BUCKET_ENTRIES, n, tsc_hz / 1000 * TOKD_FRAG_MS, node);
 	if (f == NULL || f->table == NULL) {
-		TOKD_LOG(worker, ERR,
-			"worker %u: cannot allocate fragments of %u datagrams on NUMA node %d: %s; "
-			"lower --fragments, or reserve more huge pages there (with --no-huge raise "
-			"-m)\n",
-			worker, n, node, rte_strerror(rte_errno));
+		TOKD_NO_ROOM(worker, node, "--fragments", "fragments of %u datagrams", n);
 		rte_free(f);
 		return NULL;
 	}

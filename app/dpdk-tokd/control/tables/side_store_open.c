@@ -6,8 +6,7 @@
 #include <rte_common.h>
 #include <rte_malloc.h>
 
-#include "log.h"
-#include "side_store_open.h"
+#include "tables.h"
 
 int
 tokd_side_create(
@@ -25,11 +24,8 @@ tokd_side_create(
 	d->data = rte_malloc_socket("tokd_side", n * sizeof(*d->data), RTE_CACHE_LINE_SIZE, node);
 	d->next = rte_malloc_socket("tokd_side", n * sizeof(*d->next), RTE_CACHE_LINE_SIZE, node);
 	if (d->data == NULL || d->next == NULL) {
-		TOKD_LOG(worker, ERR,
-			"worker %u: cannot allocate a side store of %" PRIu64
-			" bytes on NUMA node %d; lower --side-store, or reserve more huge pages "
-			"there (with --no-huge raise -m)\n",
-			worker, bytes, node);
+		TOKD_NO_ROOM(
+			worker, node, "--side-store", "a side store of %" PRIu64 " bytes", bytes);
 		tokd_side_destroy(d);
 		return -ENOMEM;
 	}

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Create and free caches. cache.h has the look-ups. */
+#include <stdlib.h>
 #include <sys/random.h>
 
 #include "cache.h"
 #include "tables/mem.h"
-#include "warm_up.h"
 
 #define FIRST(n) (~0ull >> (64 - 8 * (n)))
 #define LEN(n) ((uint64_t)(n) << TOK_CACHE_LEN_SHIFT)
@@ -27,10 +27,12 @@ const struct tok_cache_mask tok_cache_mask[TOK_CACHE_SHORT + 2] = {
 	[TOK_CACHE_SHORT + 1] = {{0, 0}, {~0ull, FIRST(7)}},
 };
 
-#define PAGE 4096u	    /* bytes, or a part of a larger one */
-#define LONG_SHARE 2	    /* entries per position of a longer pretoken */
-#define RING_SHARE 16	    /* bytes of the ring per entry */
-#define RING_MIN (1u << 13) /* bytes: room for some records */
+#define PAGE 4096u		  /* bytes, or a part of a larger one */
+#define LONG_SHARE 2		  /* entries per position of a longer pretoken */
+#define RING_SHARE 16		  /* bytes of the ring per entry */
+#define RING_MIN (1u << 13)	  /* bytes: room for some records */
+#define TEXT 8192		  /* bytes of the text that warms up */
+#define STACK ((size_t)128 << 10) /* bytes, as tok.h promises; tok_encode() takes 116 KiB */
 static_assert(RING_MIN >= 4 * TOK_CACHE_RECORD_UNITS * TOK_CACHE_UNIT, "records fit");
 
 /* A word to be inserted: its set is fetched from memory while others are prepared. */
@@ -70,6 +72,53 @@ learn_tokens(struct tok_cache *c, const struct tok_vocab *v)
 			tok_cache_learn(word[k].set, word[k].key, &word[k].id, 1);
 		n = n == WORDS ? 0 : n;
 	}
+}
+
+/* The first tokens, which are the most frequent, and ever fewer of the others, with blanks between.
+ * Returns the bytes. */
+static size_t
+make_text(const struct tok_vocab *v, uint8_t *text)
+{
+	size_t n = 0;
+
+	for (uint32_t id = 0; id < v->info.n_ids; id += 1 + id / 256) {
+		const struct tok_span span = v->span[id];
+
+		if (span.len >= TEXT - n)
+			break;
+		memcpy(text + n, v->bytes + span.off, span.len);
+		n += span.len;
+		text[n++] = ' ';
+	}
+	return n;
+}
+
+/* No text touches all pages of the stack that encoding takes: a large frame is used in part. */
+static __attribute__((noinline)) void
+touch_stack(void)
+{
+	volatile uint8_t page[STACK];
+
+	for (size_t i = 0; i < STACK; i += PAGE)
+		page[i] = 0;
+	(void)page;
+}
+
+/*
+ * Encode a text of the most frequent tokens, so that the first request of this thread does not wait
+ * for pages of code and stack, nor for the parts of the tables that most texts need.
+ */
+static void
+warm_up(const struct tok_vocab *v, struct tok_cache *cache)
+{
+	uint8_t text[TEXT];
+	const size_t n = make_text(v, text), room = tok_encode_bound(v, n, 0);
+	uint32_t *ids = malloc(room * sizeof(*ids));
+
+	touch_stack();
+	if (ids != NULL)
+		tok_encode(v, cache, text, n, 0, ids, room);
+	free(ids);
 }
 
 struct tok_cache *
@@ -115,7 +164,7 @@ tok_cache_create(const struct tok_vocab *v, uint32_t entries, const struct tok_m
 	c->multiplier[1] |= 1;
 	if (v->kind == TOK_KIND_BPE)
 		learn_tokens(c, v);
-	tok_warm_up(v, c);
+	warm_up(v, c);
 	return c;
 }
 

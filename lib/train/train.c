@@ -7,7 +7,6 @@
 #include "build/model_make.h"
 #include "pretokenize/names.h"
 #include "unicode/utf8.h"
-#include "compiled/whole_file.h"
 #include "write.h"
 
 static bool

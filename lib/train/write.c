@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "build/files.h"
 #include "pretokenize/names.h"
-#include "compiled/whole_file.h"
 #include "write.h"
 
 #define HELD_BYTES 65536u

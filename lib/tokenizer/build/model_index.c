@@ -1,75 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Read files, and find ids by bytes, for the loaders. */
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
+/* Find ids by bytes, for the loaders. */
 #include <string.h>
 #include <sys/random.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "model_make.h"
 #include "tables/mem.h"
-
-const char *
-tok_shown_path(const char *path)
-{
-	size_t len = strlen(path);
-
-	return len > TOK_SHOWN_MAX ? path + len - TOK_SHOWN_MAX : path;
-}
-
-/* All `size` bytes of an open file, or NULL. */
-static char *
-read_whole(int fd, const char *shown, size_t size, struct tok_error *err)
-{
-	char *text = malloc(size + 1);
-	size_t have = 0;
-
-	if (text == NULL) {
-		tok_fail(err, "%s: out of memory for %zu bytes", shown, size);
-		return NULL;
-	}
-	while (have < size) {
-		ssize_t got = read(fd, text + have, size - have);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0) {
-			tok_fail(err, "%s: read %zu of %zu bytes: %s", shown, have, size,
-				got < 0 ? strerror(errno) : "the file has become shorter");
-			free(text);
-			return NULL;
-		}
-		have += (size_t)got;
-	}
-	text[size] = '\0';
-	return text;
-}
-
-char *
-tok_read_file(const char *path, size_t *len, struct tok_error *err)
-{
-	const char *shown = tok_shown_path(path);
-	/* Without O_NONBLOCK, opening a FIFO would wait for a writer. */
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	struct stat st;
-	char *text = NULL;
-
-	if (fd < 0 || fstat(fd, &st) != 0)
-		tok_fail(err, "%s: %s", shown, strerror(errno));
-	else if (!S_ISREG(st.st_mode))
-		tok_fail(err, "%s: not a regular file", shown);
-	else if ((size_t)st.st_size > TOK_FILE_MAX)
-		tok_fail(err, "%s: %zu bytes, the limit of a vocabulary file is %zu", shown,
-			(size_t)st.st_size, TOK_FILE_MAX);
-	else
-		text = read_whole(fd, shown, (size_t)st.st_size, err);
-	*len = text == NULL ? 0 : (size_t)st.st_size;
-	if (fd >= 0)
-		close(fd);
-	return text;
-}
 
 bool
 tok_index_init(struct tok_index *x, const struct tok_model *m, struct tok_error *err)

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Shared by loaders: create a model, read a file, find a token by its bytes. */
+/* Shared by loaders: create a model, find a token by its bytes. */
 #pragma once
 
 #include <assert.h>
 
+#include "files.h"
 #include "model.h"
-
-#define TOK_FILE_MAX ((size_t)256 << 20) /* largest file read */
 
 /* Allocate room for this many tokens, bytes of tokens, and merges. */
 bool tok_model_init(struct tok_model *m, uint32_t n_tokens, size_t n_bytes, uint32_t n_merges,
@@ -23,17 +22,8 @@ tok_model_put_merge(struct tok_model *m, uint32_t left, uint32_t right, uint32_t
 	m->n_merges++;
 }
 
-#define TOK_SHOWN_MAX 160 /* most bytes of a path in an error */
-
 /* Make `text` one line of valid UTF-8, even if it was cut inside a character. */
 void tok_make_printable(char *text);
-
-/* The name of a file in errors: its path, or the end of a long path, so that the reason fits. */
-const char *tok_shown_path(const char *path);
-
-/* Read a whole file. The result is NUL-terminated, and the caller frees it. On error NULL, and
- * fills in *err. */
-char *tok_read_file(const char *path, size_t *len, struct tok_error *err);
 
 /*
  * Hashes for tables whose keys a file chooses. Without the seed nobody can choose keys that

@@ -43,7 +43,7 @@ bool tok_pairs_build(struct tok_vocab *v, struct tok_error *err);
 /* Fill in v->repeat_runs. False: a family is invalid. */
 bool tok_repeats_fill(struct tok_vocab *v);
 
-/* ---- runs of one byte (byte_runs.c) ---- */
+/* ---- runs of one byte (repeats.c) ---- */
 
 /* Fill in v->byte_runs. All other tables of merges and nodes are there. */
 void tok_byte_runs_fill(struct tok_vocab *v);
@@ -53,7 +53,7 @@ void tok_byte_runs_fill(struct tok_vocab *v);
 /* Fill in stem, limit and extends of all nodes. Needs the splits and the nodes. */
 void tok_stems_fill(struct tok_vocab *v);
 
-/* ---- the steps of a normalizer (steps/) ---- */
+/* ---- the steps of a normalizer (normalize/) ---- */
 
 bool tok_norm_build(struct tok_vocab *v, const struct tok_model_norm *norm, struct tok_error *err);
 
@@ -70,7 +70,7 @@ const char *tok_norm_bound(struct tok_vocab *v);
 bool tok_norm_apply(const struct tok_vocab *v, const uint8_t *p, size_t n, uint8_t *out,
 	size_t room, size_t *len);
 
-/* ---- WordPiece (bert_norm.c, wordpiece_build.c) ---- */
+/* ---- WordPiece (normalize/bert_norm.c, wordpiece_build.c) ---- */
 
 /* BertNormalizer's own list of CJK blocks: first, last. */
 #define TOK_BERT_CJK_BLOCKS 7
@@ -99,7 +99,7 @@ bool tok_unigram_build_normalizer(
 /* Compute the fields that follow from the tables. */
 void tok_unigram_sum(struct tok_vocab *v);
 
-/* ---- SentencePiece's normalizer (spm_norm_build.c) ---- */
+/* ---- SentencePiece's normalizer (normalize/spm_norm_build.c) ---- */
 
 /* Split the n bytes of m->charsmap, a map in the file's format: size of the trie, trie, texts.
  * False: it has another format. */

@@ -10,7 +10,6 @@
 #include "unicode/grapheme.h"
 #include "build/model_make.h"
 #include "build/vocab_table.h"
-#include "whole_file.h"
 
 uint32_t
 tok_compiled_constants(void)

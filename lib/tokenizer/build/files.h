@@ -1,11 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Replace a file atomically: write a new file in the same folder and rename it. Set-up only. */
+/* Read a file, and replace one. Set-up only. */
 #pragma once
 
 #include <limits.h>
 
 #include "tok.h"
 
+#define TOK_FILE_MAX ((size_t)256 << 20) /* largest file read */
+#define TOK_SHOWN_MAX 160		 /* most bytes of a path in an error */
+
+/* The name of a file in errors: its path, or the end of a long path, so that the reason fits. */
+const char *tok_shown_path(const char *path);
+
+/* Read a whole file. The result is NUL-terminated, and the caller frees it. On error NULL, and
+ * fills in *err. */
+char *tok_read_file(const char *path, size_t *len, struct tok_error *err);
+
+/* A file that is replaced at once: a new one is written in the same folder, and renamed. */
 struct tok_whole_file {
 	int fd;
 	const char *out; /* path; owned by the caller */

@@ -6,9 +6,9 @@
 
 #include "unicode/bert_tables.h"
 #include "unicode/nfc_tables.h"
-#include "parts.h"
+#include "build/parts.h"
 #include "unicode/pages.h"
-#include "vocab_table.h"
+#include "build/vocab_table.h"
 
 #define SEQ_ROOM 4096u /* elements; only a few hundred characters become several */
 

@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "normalize/spm_norm.h"
-#include "parts.h"
+#include "build/parts.h"
 #include "unicode/grapheme.h"
 #include "unicode/utf8.h"
-#include "vocab_table.h"
+#include "build/vocab_table.h"
 
 /* ---- the map ---- */
 

@@ -91,8 +91,7 @@ MAY_INCLUDE: dict[str, set[str]] = {
         APP + "datapath/stream",
     },
     APP + "readers": {"include/tokd", "log", APP + "datapath"},
-    APP + "sandbox": {"log", "lib/sandbox", "tok.h", APP + "options", APP + "control/port"}
-    | DATA_PATH,
+    APP + "sandbox": {"log", "lib/sandbox", APP + "options", APP + "control/port"},
     APP + "control": {"include/tokd", "tok.h", "log", "lib/notify", "lib/gpu_sink/sink"}
     | {APP + "options", APP + "readers", APP + "sandbox"}
     | {APP + "control/" + part for part in ("port", "tables", "vocabs")}

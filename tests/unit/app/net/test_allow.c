@@ -7,8 +7,8 @@
 #include <netinet/in.h>
 
 #include "frames6.h"
+#include "control/net_allow_open.h"
 #include "options/allow.h"
-#include "sandbox/allow.h"
 
 #define IN RTE_IPV4(10, 1, 2, 3)
 #define OUT RTE_IPV4(10, 2, 0, 1)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "allow.h"
+#include "net_allow_open.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,1 +1,1 @@
-../doc/completion/tokd-diag.bash
+../doc/completion/tokd-python.bash

@@ -79,8 +79,9 @@ setup(
     ],
     ext_modules=[
         extension(
-            "libtok vocab encode encode_batch encode_long spans stream decode options batch encoder pool engine "
-            "text/texts text/json_lines text/lists text/words text/dlpack text/utf8_portable text/utf8_avx512",
+            "libtok vocab encode encode_batch encode_long spans stream decode options batch encoder pool "
+            "embeddings/engine embeddings/words embeddings/dlpack "
+            "text/texts text/json_lines text/lists text/utf8_portable text/utf8_avx512",
             "tokenizer",
         ),
         extension("libtokd client ring", "client", "crc32c", "reader"),

@@ -3,8 +3,6 @@
 #define LIBTOK_IMPORTS_NUMPY
 #include "libtok.h"
 
-#include "text/dlpack.h"
-
 static PyMethodDef module_methods[] = {
 	{"list_of", list_of_ids, METH_O, "Ids as a list: `tolist`, in a fifth of its time."},
 	{"lists", lists_of, METH_VARARGS, "Ids of many texts, and their splits, as lists."},

@@ -162,6 +162,8 @@ PyObject *varints(PyObject *module, PyObject *ids);  /* bytes: protobuf's packed
  */
 PyObject *json_lines(PyObject *module, PyObject *args);
 
+PyObject *tokd_dlpack(PyObject *module, PyObject *args);
+
 PyObject *stream_in_use(void); /* sets RuntimeError; NULL */
 
 /* Words of tokd/ring.h in shared memory, which Python cannot load and store itself. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "dlpack.h"
+/* A matrix for other array libraries, by DLPack (https://dmlc.github.io/dlpack). */
+#include "libtok.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -73,6 +74,11 @@ capsule_gone(PyObject *capsule)
 		delete_versioned(PyCapsule_GetPointer(capsule, "dltensor_versioned"));
 }
 
+/*
+ * dlpack(owner, address, rows, columns, type code, bits, device type, device id, versioned): a
+ * capsule of the contiguous, read-only matrix at `address`. `owner` lives as long as whoever
+ * takes it.
+ */
 PyObject *
 tokd_dlpack(PyObject *module, PyObject *args)
 {

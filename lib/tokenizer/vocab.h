@@ -499,6 +499,24 @@ tok_child(const struct tok_node *node, uint8_t byte)
 	return node->first + node->below[word] + tok_popcount(lower);
 }
 
+/*
+ * The automaton's next state. `all`: the root has all bytes, as BPE's. tok_has_child() would cost
+ * 1% more instructions (gcc 12).
+ */
+TOK_INLINE uint32_t
+tok_next_node(const struct tok_vocab *v, uint32_t at, uint8_t byte, bool all)
+{
+	for (;;) {
+		const struct tok_node *node = &v->node[at];
+
+		if (node->child[byte >> 6] >> (byte & 63) & 1)
+			return tok_child(node, byte);
+		if (!all && at == 0)
+			return 0;
+		at = node->fail;
+	}
+}
+
 /* Number of children of a node. */
 TOK_INLINE uint32_t
 tok_children(const struct tok_node *node)

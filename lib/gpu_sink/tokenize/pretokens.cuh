@@ -28,30 +28,13 @@ tokg_border_step(const struct tok_vocab *v, const struct tokg_text *t, const str
 	struct tokg_border_scan *s)
 {
 	const uint32_t len = tok_utf8_length(t->bytes[s->at]);
+	const enum tok_pretok_step step = tok_pretok_table_step(v, &s->state, a->of_class[s->at]);
 
-	switch (tok_pretok_table_step(v, &s->state, a->of_class[s->at])) {
-	case TOK_STEP_TAKE:
-	case TOK_STEP_TAKE_CLOSE:
-		s->held = 0;
+	if (step <= TOK_STEP_TAKE_HOLD)
 		s->at += len;
-		break;
-	case TOK_STEP_HOLD:
-		s->held += len;
-		s->at += len;
-		break;
-	case TOK_STEP_TAKE_HOLD:
-		s->held = len;
-		s->at += len;
-		break;
-	case TOK_STEP_HELD_CLOSE:
-		s->held = 0;
-		break;
-	case TOK_STEP_CLOSE:
-	case TOK_STEP_AGAIN:
+	else if (step >= TOK_STEP_CLOSE)
 		s->at -= s->held;
-		s->held = 0;
-		break;
-	}
+	s->held = step == TOK_STEP_HOLD ? s->held + len : (step == TOK_STEP_TAKE_HOLD ? len : 0);
 	if (s->at == t->n && s->held > 0 &&
 		tok_pretok_table_step(v, &s->state, tok_pretok_end_class(v)) !=
 			TOK_STEP_HELD_CLOSE) {

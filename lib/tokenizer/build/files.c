@@ -73,6 +73,20 @@ tok_read_file(const char *path, size_t *len, struct tok_error *err)
 }
 
 bool
+tok_line_next(struct tok_lines *l)
+{
+	char *newline;
+
+	if (l->next == l->end)
+		return false;
+	l->p = l->next;
+	newline = memchr(l->p, '\n', (size_t)(l->end - l->p));
+	l->len = (size_t)((newline == NULL ? l->end : newline) - l->p);
+	l->next = newline == NULL ? l->end : newline + 1;
+	return true;
+}
+
+bool
 tok_whole_file_begin(struct tok_whole_file *f, const char *out, struct tok_error *err)
 {
 	f->fd = -1;

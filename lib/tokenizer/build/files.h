@@ -16,6 +16,16 @@ const char *tok_shown_path(const char *path);
  * fills in *err. */
 char *tok_read_file(const char *path, size_t *len, struct tok_error *err);
 
+/* Lines of a text. The caller sets `next` and `end`. */
+struct tok_lines {
+	char *next, *end; /* what is left */
+	char *p;	  /* the current line, without its newline */
+	size_t len;
+};
+
+/* False: there are no more. */
+bool tok_line_next(struct tok_lines *l);
+
 /* A file that is replaced at once: a new one is written in the same folder, and renamed. */
 struct tok_whole_file {
 	int fd;

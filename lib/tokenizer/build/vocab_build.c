@@ -153,26 +153,9 @@ static void
 link_node(struct tok_vocab *v, uint32_t parent, uint32_t child, uint8_t byte)
 {
 	struct tok_node *node = &v->node[child];
-	uint32_t at = v->node[parent].fail;
 
 	/* Parents come before children, so the links of all shorter strings exist. */
-	if (parent == 0) {
-		node->fail = 0;
-	} else {
-		for (;;) {
-			const struct tok_node *f = &v->node[at];
-
-			if (tok_has_child(f, byte)) {
-				node->fail = tok_child(f, byte);
-				break;
-			}
-			if (at == 0) {
-				node->fail = 0;
-				break;
-			}
-			at = f->fail;
-		}
-	}
+	node->fail = parent == 0 ? 0 : tok_next_node(v, v->node[parent].fail, byte, false);
 	node->dict =
 		v->node[node->fail].token != TOK_NO_TOKEN ? node->fail : v->node[node->fail].dict;
 }

@@ -14,12 +14,6 @@
 
 #define MAX_CHARS 100
 
-struct line {
-	const uint8_t *next, *end; /* the rest of the file */
-	const uint8_t *p;	   /* the current line, without white space at its end */
-	size_t len;
-};
-
 static bool
 is_blank(uint32_t cp)
 {
@@ -53,20 +47,6 @@ trimmed(const uint8_t *p, size_t n)
 	return n;
 }
 
-static bool
-next_line(struct line *l)
-{
-	const uint8_t *eol;
-
-	if (l->next == l->end)
-		return false;
-	l->p = l->next;
-	eol = memchr(l->p, '\n', (size_t)(l->end - l->p));
-	l->len = trimmed(l->p, (size_t)((eol == NULL ? l->end : eol) - l->p));
-	l->next = eol == NULL ? l->end : eol + 1;
-	return true;
-}
-
 /* Ignore tokens such as [UNK]: uncased files have them too. */
 static bool
 has_upper_case(const uint8_t *p, size_t len)
@@ -81,38 +61,38 @@ has_upper_case(const uint8_t *p, size_t len)
 }
 
 static bool
-check_line(const char *file, uint32_t number, const struct line *l, bool may_guess,
+check_line(const char *file, uint32_t number, const uint8_t *p, size_t len, bool may_guess,
 	struct tok_error *err)
 {
-	if (l->len > TOK_MAX_TOKEN_BYTES)
+	if (len > TOK_MAX_TOKEN_BYTES)
 		return tok_fail(err, "%s line %u: a token of %zu bytes, the limit is %u", file,
-			number, l->len, TOK_MAX_TOKEN_BYTES);
-	if (may_guess && has_upper_case(l->p, l->len))
+			number, len, TOK_MAX_TOKEN_BYTES);
+	if (may_guess && has_upper_case(p, len))
 		return tok_fail(err,
 			"%s line %u: \"%.*s\" has upper case, but uncased text has none. A "
 			"vocab.txt does not name its normalizer: choose --pretokenizer "
 			"bert-cased or bert-uncased",
-			file, number, l->len < 60 ? (int)l->len : 60, (const char *)l->p);
+			file, number, len < 60 ? (int)len : 60, (const char *)p);
 	return true;
 }
 
 static uint32_t
-count_lines(const uint8_t *text, size_t size)
+count_lines(char *text, size_t size)
 {
-	struct line l = {.next = text, .end = text + size};
+	struct tok_lines l = {.next = text, .end = text + size};
 	uint32_t n = 0;
 
-	while (n <= TOK_MAX_IDS && next_line(&l))
+	while (n <= TOK_MAX_IDS && tok_line_next(&l))
 		n++;
 	return n;
 }
 
 static bool
-parse(const char *file, const uint8_t *text, size_t size, bool may_guess, struct tok_model *m,
+parse(const char *file, char *text, size_t size, bool may_guess, struct tok_model *m,
 	struct tok_error *err)
 {
-	const struct tok_utf8_span span = tok_utf8_scan(text, size);
-	struct line l = {.next = text, .end = text + size};
+	const struct tok_utf8_span span = tok_utf8_scan((const uint8_t *)text, size);
+	struct tok_lines l = {.next = text, .end = text + size};
 	uint32_t lines;
 
 	if (span.end != TOK_UTF8_WHOLE)
@@ -123,10 +103,13 @@ parse(const char *file, const uint8_t *text, size_t size, bool may_guess, struct
 			err, "%s: %u lines or more, expected 1 to %u", file, lines, TOK_MAX_IDS);
 	if (!tok_model_init(m, lines, size, 0, err))
 		return false;
-	for (uint32_t id = 0; next_line(&l); id++) {
-		if (!check_line(file, id + 1, &l, may_guess, err))
+	for (uint32_t id = 0; tok_line_next(&l); id++) {
+		const uint8_t *p = (const uint8_t *)l.p;
+		const size_t len = trimmed(p, l.len);
+
+		if (!check_line(file, id + 1, p, len, may_guess, err))
 			return false;
-		tok_model_put(m, id, l.p, (uint32_t)l.len, false);
+		tok_model_put(m, id, p, (uint32_t)len, false);
 	}
 	return true;
 }
@@ -199,8 +182,7 @@ tok_load_bert_vocab(
 	if (text == NULL)
 		return false;
 	ok = find_case(file, pretokenizer, m, err) &&
-	     parse(file, (const uint8_t *)text, size, pretokenizer == NULL, m, err) &&
-	     sort_out(file, m, err);
+	     parse(file, text, size, pretokenizer == NULL, m, err) && sort_out(file, m, err);
 	free(text);
 	if (!ok)
 		tok_model_free(m);

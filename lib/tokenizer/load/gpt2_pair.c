@@ -33,24 +33,18 @@ static bool
 parse_merges(const char *file, char *text, size_t size, uint32_t limit, struct tok_model *m,
 	const struct tok_json_vocab *vocab, struct tok_error *err)
 {
-	char where[TOK_SHOWN_MAX + 32], *end = text + size, *eol;
-	uint32_t number = 0;
+	struct tok_lines l = {.next = text, .end = text + size};
+	char where[TOK_SHOWN_MAX + 32];
 
 	snprintf(where, sizeof(where), "%s line", file);
-	for (char *p = text; p < end; p = eol + 1) {
+	for (uint32_t number = 1; tok_line_next(&l); number++) {
+		const size_t len = l.len - (l.len > 0 && l.p[l.len - 1] == '\r');
 		struct tok_json_merge merge;
-		size_t len, fields = 1;
-		char *blank;
+		size_t fields = 1;
+		char *p = l.p, *blank;
 
-		number++;
-		eol = memchr(p, '\n', (size_t)(end - p));
-		if (eol == NULL)
-			eol = end;
-		len = (size_t)(eol - p);
-		if (len > 0 && p[len - 1] == '\r')
-			len--;
 		if ((number == 1 && len >= 8 && memcmp(p, "#version", 8) == 0) ||
-			(len == 0 && eol + 1 >= end))
+			(len == 0 && l.next == l.end))
 			continue;
 		if (m->n_merges == limit)
 			return tok_fail(err,

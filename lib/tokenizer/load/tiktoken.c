@@ -33,33 +33,20 @@ static const struct known {
 		{{199999, "<|endoftext|>"}, {200018, "<|endofprompt|>"}}},
 };
 
-struct line {
-	const char *next, *end; /* the rest of the file */
-	const char *p;		/* the current line, without its end */
-	size_t len;
-};
-
 static bool
-next_line(struct line *l)
+next_line(struct tok_lines *l)
 {
-	const char *eol;
-
-	if (l->next == l->end)
+	if (!tok_line_next(l))
 		return false;
-	l->p = l->next;
-	eol = memchr(l->p, '\n', (size_t)(l->end - l->p));
-	l->len = (size_t)((eol == NULL ? l->end : eol) - l->p);
-	l->next = eol == NULL ? l->end : eol + 1;
-	if (l->len > 0 && l->p[l->len - 1] == '\r')
-		l->len--;
+	l->len -= l->len > 0 && l->p[l->len - 1] == '\r';
 	return true;
 }
 
 /* Blank lines are skipped, as tiktoken does. */
 static uint32_t
-count_ranks(const char *text, const char *end)
+count_ranks(char *text, char *end)
 {
-	struct line l = {.next = text, .end = end};
+	struct tok_lines l = {.next = text, .end = end};
 	uint32_t n = 0;
 
 	while (next_line(&l))
@@ -88,11 +75,11 @@ parse_line(const char *line, size_t len, uint8_t *bytes, uint32_t *n, uint32_t *
 }
 
 static bool
-parse(const char *file, const char *text, size_t size, struct tok_model *m, struct tok_error *err)
+parse(const char *file, char *text, size_t size, struct tok_model *m, struct tok_error *err)
 {
 	uint8_t bytes[TOK_MAX_TOKEN_BYTES + 4];
 	uint32_t ranks = count_ranks(text, text + size), number = 0, len, rank;
-	struct line l = {.next = text, .end = text + size};
+	struct tok_lines l = {.next = text, .end = text + size};
 
 	if (ranks < 256 || ranks > TOK_MAX_IDS - SPECIAL_ID_MAX)
 		return tok_fail(err, "%s: %u lines with a rank, expected 256 to %u", file, ranks,

@@ -32,16 +32,6 @@ find_cluster_end(struct tok_spm_chars *c)
 	return at;
 }
 
-static uint32_t
-count_chars(const uint8_t *p, size_t n)
-{
-	uint32_t chars = 0;
-
-	for (size_t i = 0; i < n; i++)
-		chars += (p[i] & 0xc0) != 0x80;
-	return chars;
-}
-
 /* Is there a text for the next n bytes? They are its part then. */
 static bool
 take_mapped(struct tok_spm_chars *c, size_t n)
@@ -56,7 +46,7 @@ take_mapped(struct tok_spm_chars *c, size_t n)
 		return false;
 	c->part.p = norm->text + text;
 	c->part.end = c->part.p + strlen((const char *)c->part.p);
-	c->part.n = count_chars(p, n);
+	c->part.n = (uint32_t)tok_utf8_count(p, n);
 	c->at += n;
 	return true;
 }

@@ -89,16 +89,6 @@ make_map(const struct tok_norm *norm, uint32_t map, const struct made *m, struct
 	return true;
 }
 
-static size_t
-count_chars(const uint8_t *p, size_t n)
-{
-	size_t chars = 0;
-
-	for (size_t i = 0; i < n; i++)
-		chars += (p[i] & 0xc0) != 0x80;
-	return chars;
-}
-
 /*
  * A starter and marks became the span. The last characters come from the last ones, one by one; a
  * composite comes from the first of its own.
@@ -106,7 +96,8 @@ count_chars(const uint8_t *p, size_t n)
 static void
 put_form(struct made *to, const struct made *m, size_t at, size_t end, struct tok_nfc_span span)
 {
-	size_t left = count_chars(m->text + at, end - at), more = count_chars(span.p, span.n);
+	size_t left = tok_utf8_count(m->text + at, end - at);
+	size_t more = tok_utf8_count(span.p, span.n);
 
 	for (; more > 0; more--) {
 		const uint32_t len = tok_utf8_length(*span.p);

@@ -55,11 +55,9 @@ prefix_of(const struct tok_vocab *v, uint32_t id)
 static uint32_t
 chars_of(const struct tok_vocab *v, uint32_t id, bool first)
 {
-	uint32_t chars = 0;
+	const uint32_t skip = first ? 0 : prefix_of(v, id);
 
-	for (uint32_t i = first ? 0 : prefix_of(v, id); i < v->span[id].len; i++)
-		chars += (v->bytes[v->span[id].off + i] & 0xc0) != 0x80;
-	return chars;
+	return (uint32_t)tok_utf8_count(v->bytes + v->span[id].off + skip, v->span[id].len - skip);
 }
 
 /* Number of ids that the word of n characters has: one, or as many as spell it. */

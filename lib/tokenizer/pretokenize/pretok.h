@@ -16,7 +16,8 @@
 
 /*
  * What a character does to the open pretoken and to held[], the bytes not decided so far. Up to
- * TOK_STEP_TAKE_HOLD the character is consumed; after the others it is stepped again.
+ * TOK_STEP_TAKE_HOLD the character is consumed; after the others it is stepped again, from
+ * TOK_STEP_CLOSE on behind held[].
  */
 enum tok_pretok_step {
 	TOK_STEP_TAKE,	     /* held[] and the character belong to it */

@@ -18,35 +18,19 @@ tok_pretok_step_scan(struct tok_pretok_scan *s, size_t *start)
 	uint32_t n = 0;
 
 	while (n < TOK_SCAN_BLOCK && s->at < s->n) {
-		uint32_t len, cp;
+		enum tok_pretok_step step;
+		uint32_t len;
 
 		if (s->state == TOK_ST_NONE)
 			start[n++] = s->at;
 		len = tok_utf8_length(s->text[s->at]);
-		cp = tok_utf8_decode(s->text + s->at, len);
-		switch (tok_pretok_step(s->v, &s->state, cp)) {
-		case TOK_STEP_TAKE:
-		case TOK_STEP_TAKE_CLOSE:
-			s->held = 0;
+		step = tok_pretok_step(s->v, &s->state, tok_utf8_decode(s->text + s->at, len));
+		if (step <= TOK_STEP_TAKE_HOLD)
 			s->at += len;
-			break;
-		case TOK_STEP_HOLD:
-			s->held += len;
-			s->at += len;
-			break;
-		case TOK_STEP_TAKE_HOLD:
-			s->held = len;
-			s->at += len;
-			break;
-		case TOK_STEP_HELD_CLOSE:
-			s->held = 0;
-			break;
-		case TOK_STEP_CLOSE:
-		case TOK_STEP_AGAIN:
+		else if (step >= TOK_STEP_CLOSE)
 			s->at -= s->held;
-			s->held = 0;
-			break;
-		}
+		s->held = step == TOK_STEP_HOLD ? s->held + len
+						: (step == TOK_STEP_TAKE_HOLD ? len : 0);
 		if (s->at == s->n && s->last && s->held > 0 &&
 			tok_pretok_step_end(s->v, &s->state) != TOK_STEP_HELD_CLOSE) {
 			s->at -= s->held;

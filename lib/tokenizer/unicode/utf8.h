@@ -44,6 +44,17 @@ tok_utf8_bytes(uint32_t cp)
 	return 1 + (cp >= 0x80) + (cp >= 0x800) + (cp >= 0x10000);
 }
 
+/* Characters of n bytes of well-formed text. */
+TOK_INLINE size_t
+tok_utf8_count(const uint8_t *p, size_t n)
+{
+	size_t chars = 0;
+
+	for (size_t i = 0; i < n; i++)
+		chars += (p[i] & 0xc0) != 0x80;
+	return chars;
+}
+
 /* Can `b` be at index `i` (1-3) of a character that starts with `lead`? */
 TOK_INLINE bool
 tok_utf8_follows(uint8_t lead, unsigned int i, uint8_t b)

@@ -5,7 +5,6 @@
 
 #include "corpus.h"
 #include "build/model_make.h"
-#include "unicode/nfc_tables.h"
 #include "pretokenize/pretok.h"
 #include "unicode/utf8.h"
 #include "encode/wordpiece.h"
@@ -64,12 +63,12 @@ train_split_bytes(struct train_splitter *s, const uint8_t *line, size_t n, struc
 /* ---- BERT: as in wordpiece.c, but characters are stored instead of looked up ---- */
 
 static bool
-put_char(struct train_splitter *s, uint32_t cp)
+put_char(struct train_splitter *s, uint32_t cp, struct tok_error *err)
 {
 	uint8_t *word = train_grow(s->word, &s->room, s->n + 4, 1);
 
 	if (word == NULL)
-		return false;
+		return tok_fail(err, "out of memory for a word");
 	s->word = word;
 	s->n += tok_utf8_encode(cp, word + s->n);
 	return true;
@@ -77,25 +76,18 @@ put_char(struct train_splitter *s, uint32_t cp)
 
 /* The next starter follows, so all marks are known: sort them by class. */
 static bool
-settle(struct train_splitter *s)
+settle(struct train_splitter *s, struct tok_error *err)
 {
 	uint64_t done = 0;
 	uint32_t ccc = 0;
 
 	while (done < s->n_marks) {
-		uint32_t next = UINT32_MAX;
-
-		for (uint64_t i = 0; i < s->n_marks; i++) {
-			const uint32_t c = TOK_BERT_CCC(s->mark[i]);
-
-			next = c > ccc && c < next ? c : next;
-		}
-		ccc = next;
+		ccc = tok_bert_ccc_above(ccc, s->mark, s->n_marks);
 		for (uint64_t i = 0; i < s->n_marks; i++) {
 			if (TOK_BERT_CCC(s->mark[i]) != ccc)
 				continue;
 			done++;
-			if (!put_char(s, s->mark[i] & TOK_BERT_TARGET))
+			if (!put_char(s, s->mark[i] & TOK_BERT_TARGET, err))
 				return false;
 		}
 	}
@@ -104,34 +96,24 @@ settle(struct train_splitter *s)
 }
 
 static bool
-add_char(struct train_splitter *s, uint32_t cp, uint32_t ccc)
+add_char(struct train_splitter *s, uint32_t cp, uint32_t ccc, struct tok_error *err)
 {
 	uint32_t *mark;
 
 	if (ccc == 0)
-		return settle(s) && put_char(s, cp);
+		return settle(s, err) && put_char(s, cp, err);
 	mark = train_grow(s->mark, &s->room_marks, s->n_marks + 1, sizeof(*mark));
 	if (mark == NULL)
-		return false;
+		return tok_fail(err, "out of memory for a word");
 	s->mark = mark;
 	mark[s->n_marks++] = cp | ccc << 24;
 	return true;
 }
 
 static bool
-add_hangul(struct train_splitter *s, uint32_t cp)
-{
-	const uint32_t at = cp - TOK_NFC_S, t = at % TOK_NFC_TS;
-
-	return add_char(s, TOK_NFC_L + at / (TOK_NFC_VS * TOK_NFC_TS), 0) &&
-	       add_char(s, TOK_NFC_V + at / TOK_NFC_TS % TOK_NFC_VS, 0) &&
-	       (t == 0 || add_char(s, TOK_NFC_T + t, 0));
-}
-
-static bool
 end_word(struct train_splitter *s, struct tok_error *err)
 {
-	bool ok = settle(s) || tok_fail(err, "out of memory for a word");
+	bool ok = settle(s, err);
 	size_t range[2] = {0, s->n};
 
 	if (ok && s->n > 0)
@@ -140,41 +122,30 @@ end_word(struct train_splitter *s, struct tok_error *err)
 	return ok;
 }
 
-/* What character cp becomes, unless that is several elements. */
 static bool
-add_element(struct train_splitter *s, uint32_t cp, uint32_t element, struct tok_error *err)
+add_any(struct train_splitter *s, uint32_t cp, struct tok_error *err)
 {
-	const uint32_t to = element & TOK_BERT_TARGET;
+	uint32_t element[TOK_BERT_SEQ_MAX];
+	const uint32_t n = tok_bert_expand(&s->vocab->wordpiece.norm, cp, element);
 	bool ok = true;
 
-	cp = to != 0 ? to : cp;
-	switch (TOK_BERT_KIND(element)) {
-	case TOK_BERT_CHAR:
-		ok = add_char(s, cp, TOK_BERT_CCC(element));
-		break;
-	case TOK_BERT_BARRIER:
-		ok = settle(s);
-		break;
-	case TOK_BERT_SPACE:
-		return end_word(s, err);
-	case TOK_BERT_ALONE:
-		if (!end_word(s, err))
-			return false;
-		return (add_char(s, cp, 0) || tok_fail(err, "out of memory for a word")) &&
-		       end_word(s, err);
-	case TOK_BERT_HANGUL:
-		ok = add_hangul(s, cp);
-		break;
-	case TOK_BERT_GONE:
-	case TOK_BERT_SEQ:
-		break;
+	for (uint32_t i = 0; ok && i < n; i++) {
+		const uint32_t to = element[i] & TOK_BERT_TARGET, ccc = TOK_BERT_CCC(element[i]);
+		const enum tok_bert_kind kind = TOK_BERT_KIND(element[i]);
+
+		if (kind == TOK_BERT_BARRIER)
+			ok = settle(s, err);
+		else
+			ok = (kind == TOK_BERT_CHAR || end_word(s, err)) &&
+			     (kind == TOK_BERT_SPACE || add_char(s, to, ccc, err)) &&
+			     (kind != TOK_BERT_ALONE || end_word(s, err));
 	}
-	return ok || tok_fail(err, "out of memory for a word");
+	return ok;
 }
 
 /* Take the run of ASCII characters of a word in one go; no marks are waiting. */
 static bool
-add_plain(struct train_splitter *s, const uint8_t **p, const uint8_t *end)
+add_plain(struct train_splitter *s, const uint8_t **p, const uint8_t *end, struct tok_error *err)
 {
 	const uint8_t *plain = s->vocab->wordpiece.norm.plain, *from = *p, *to = from;
 	uint8_t *word;
@@ -183,7 +154,7 @@ add_plain(struct train_splitter *s, const uint8_t **p, const uint8_t *end)
 		to++;
 	word = train_grow(s->word, &s->room, s->n + (uint64_t)(to - from), 1);
 	if (word == NULL)
-		return false;
+		return tok_fail(err, "out of memory for a word");
 	s->word = word;
 	for (; from < to; from++)
 		word[s->n++] = plain[*from];
@@ -199,26 +170,16 @@ train_split_bert(struct train_splitter *s, const uint8_t *line, size_t n, struct
 
 	while (p < end) {
 		const uint32_t len = tok_utf8_length(*p);
-		uint32_t cp, element, several;
+		bool ok;
 
 		if (s->n_marks == 0 && norm->plain[*p] != 0) {
-			if (!add_plain(s, &p, end))
-				return tok_fail(err, "out of memory for a word");
-			continue;
+			ok = add_plain(s, &p, end, err);
+		} else {
+			ok = add_any(s, tok_utf8_decode(p, len), err);
+			p += len;
 		}
-		cp = tok_utf8_decode(p, len);
-		p += len;
-		element = tok_bert_element(norm, cp);
-		several = TOK_BERT_KIND(element) == TOK_BERT_SEQ ? element & 3 : 0;
-		if (several == 0 && !add_element(s, cp, element, err))
+		if (!ok)
 			return false;
-		/* Elements of a sequence always have a target character. */
-		for (uint32_t i = 0; i < several; i++) {
-			const uint32_t at = (element & TOK_BERT_TARGET) >> 2;
-
-			if (!add_element(s, 0, norm->seq[at + i], err))
-				return false;
-		}
 	}
 	return end_word(s, err);
 }

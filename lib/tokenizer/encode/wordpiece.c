@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Characters to words to ids (wordpiece.h). Hot path. */
-#include "unicode/nfc_tables.h"
 #include "unicode/utf8.h"
 #include "vocab.h"
 #include "wordpiece.h"
@@ -54,14 +53,7 @@ settle(struct tok_stream *s, uint32_t **ids)
 
 	word->n_marks = 0;
 	while (done < n && s->state == TOK_WORD_OPEN) {
-		uint32_t next = UINT32_MAX;
-
-		for (uint32_t i = 0; i < n; i++) {
-			uint32_t c = TOK_BERT_CCC(word->mark[i]);
-
-			next = c > ccc && c < next ? c : next;
-		}
-		ccc = next;
+		ccc = tok_bert_ccc_above(ccc, word->mark, n);
 		for (uint32_t i = 0; i < n; i++) {
 			if (TOK_BERT_CCC(word->mark[i]) != ccc)
 				continue;
@@ -117,60 +109,25 @@ end_word(struct tok_stream *s, uint32_t **ids)
 }
 
 static void
-add_hangul(struct tok_stream *s, uint32_t cp, uint32_t **ids)
-{
-	uint32_t letter[3];
-	const uint32_t n = tok_nfc_letters(cp, letter);
-
-	for (uint32_t i = 0; i < n; i++)
-		add_char(s, letter[i], 0, ids);
-}
-
-/* What character cp becomes, unless that is several elements. */
-static void
-add_element(struct tok_stream *s, uint32_t cp, uint32_t element, uint32_t **ids)
-{
-	const uint32_t to = element & TOK_BERT_TARGET;
-
-	cp = to != 0 ? to : cp;
-	switch (TOK_BERT_KIND(element)) {
-	case TOK_BERT_CHAR:
-		add_char(s, cp, TOK_BERT_CCC(element), ids);
-		break;
-	case TOK_BERT_BARRIER:
-		settle(s, ids);
-		break;
-	case TOK_BERT_SPACE:
-		end_word(s, ids);
-		break;
-	case TOK_BERT_ALONE:
-		end_word(s, ids);
-		add_char(s, cp, 0, ids);
-		end_word(s, ids);
-		break;
-	case TOK_BERT_HANGUL:
-		add_hangul(s, cp, ids);
-		break;
-	case TOK_BERT_GONE:
-	case TOK_BERT_SEQ:
-		break;
-	}
-}
-
-static void
 add_any(struct tok_stream *s, uint32_t cp, uint32_t **ids)
 {
-	const struct tok_bert_norm *norm = &s->vocab->wordpiece.norm;
-	const uint32_t element = tok_bert_element(norm, cp);
+	uint32_t element[TOK_BERT_SEQ_MAX];
+	const uint32_t n = tok_bert_expand(&s->vocab->wordpiece.norm, cp, element);
 
-	if (TOK_BERT_KIND(element) == TOK_BERT_SEQ) {
-		uint32_t at = (element & TOK_BERT_TARGET) >> 2, n = element & 3;
+	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t to = element[i] & TOK_BERT_TARGET, ccc = TOK_BERT_CCC(element[i]);
+		const enum tok_bert_kind kind = TOK_BERT_KIND(element[i]);
 
-		/* Elements of a sequence always have a target character. */
-		for (uint32_t i = 0; i < n; i++)
-			add_element(s, 0, norm->seq[at + i], ids);
-	} else {
-		add_element(s, cp, element, ids);
+		if (kind == TOK_BERT_BARRIER) {
+			settle(s, ids);
+			continue;
+		}
+		if (kind != TOK_BERT_CHAR)
+			end_word(s, ids);
+		if (kind != TOK_BERT_SPACE)
+			add_char(s, to, ccc, ids);
+		if (kind == TOK_BERT_ALONE)
+			end_word(s, ids);
 	}
 }
 

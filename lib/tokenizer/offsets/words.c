@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Split the text into the words of wordpiece.c again, and find where their characters come from.
  * Opt-in. */
-#include "unicode/nfc_tables.h"
 #include "offsets.h"
 #include "unicode/utf8.h"
 #include "encode/wordpiece.h"
@@ -109,49 +108,25 @@ end_word(struct word *w)
 }
 
 static bool
-add_element(struct word *w, uint32_t cp, uint32_t element)
-{
-	switch (TOK_BERT_KIND(element)) {
-	case TOK_BERT_CHAR:
-		add_char(w, TOK_BERT_CCC(element));
-		return true;
-	case TOK_BERT_BARRIER:
-		settle(w);
-		return true;
-	case TOK_BERT_SPACE:
-		return end_word(w);
-	case TOK_BERT_ALONE:
-		if (!end_word(w))
-			return false;
-		add_char(w, 0);
-		return end_word(w);
-	case TOK_BERT_HANGUL:
-		add_char(w, 0);
-		add_char(w, 0);
-		if ((cp - TOK_NFC_S) % TOK_NFC_TS != 0)
-			add_char(w, 0);
-		return true;
-	case TOK_BERT_GONE:
-	case TOK_BERT_SEQ:
-		break;
-	}
-	return true;
-}
-
-static bool
 add_any(struct word *w, uint32_t cp)
 {
-	const struct tok_bert_norm *norm = &w->o->vocab->wordpiece.norm;
-	const uint32_t element = tok_bert_element(norm, cp);
-	const uint32_t at = (element & TOK_BERT_TARGET) >> 2;
+	uint32_t element[TOK_BERT_SEQ_MAX];
+	const uint32_t n = tok_bert_expand(&w->o->vocab->wordpiece.norm, cp, element);
+	bool ok = true;
 
-	if (TOK_BERT_KIND(element) != TOK_BERT_SEQ)
-		return add_element(w, cp, element);
-	for (uint32_t i = 0; i < (element & 3); i++) {
-		if (!add_element(w, 0, norm->seq[at + i]))
-			return false;
+	for (uint32_t i = 0; ok && i < n; i++) {
+		const enum tok_bert_kind kind = TOK_BERT_KIND(element[i]);
+
+		if (kind == TOK_BERT_BARRIER) {
+			settle(w);
+			continue;
+		}
+		ok = kind == TOK_BERT_CHAR || end_word(w);
+		if (kind != TOK_BERT_SPACE)
+			add_char(w, TOK_BERT_CCC(element[i]));
+		ok = ok && (kind != TOK_BERT_ALONE || end_word(w));
 	}
-	return true;
+	return ok;
 }
 
 bool

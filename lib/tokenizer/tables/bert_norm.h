@@ -8,7 +8,7 @@
 #pragma once
 
 #include "unicode/classes.h"
-#include "unicode/inline.h"
+#include "unicode/nfc_tables.h"
 
 /* An element: target code point (0: the character itself) | kind << 21 | combining class << 24. */
 enum tok_bert_kind {
@@ -54,4 +54,43 @@ TOK_INLINE uint32_t
 tok_bert_element(const struct tok_bert_norm *t, uint32_t cp)
 {
 	return t->element[(uint32_t)t->page[cp >> 8] << 8 | (cp & 255)];
+}
+
+/*
+ * What character cp becomes: out[0 .. n), each TOK_BERT_CHAR, _BARRIER, _SPACE or _ALONE, with its
+ * target. Returns n, which is 0 for one that is removed.
+ */
+TOK_INLINE uint32_t
+tok_bert_expand(const struct tok_bert_norm *t, uint32_t cp, uint32_t out[TOK_BERT_SEQ_MAX])
+{
+	const uint32_t element = tok_bert_element(t, cp), target = element & TOK_BERT_TARGET;
+	uint32_t n = 0;
+
+	switch (TOK_BERT_KIND(element)) {
+	case TOK_BERT_GONE:
+		return 0;
+	case TOK_BERT_HANGUL:
+		return tok_nfc_letters(cp, out);
+	case TOK_BERT_SEQ: /* elements of a sequence have a target */
+		for (; n < (element & 3); n++)
+			out[n] = t->seq[(target >> 2) + n];
+		return n;
+	default:
+		out[0] = target != 0 ? element : element | cp;
+		return 1;
+	}
+}
+
+/* The lowest combining class above `ccc` of n marks, or UINT32_MAX. */
+TOK_INLINE uint32_t
+tok_bert_ccc_above(uint32_t ccc, const uint32_t *mark, size_t n)
+{
+	uint32_t next = UINT32_MAX;
+
+	for (size_t i = 0; i < n; i++) {
+		const uint32_t c = TOK_BERT_CCC(mark[i]);
+
+		next = c > ccc && c < next ? c : next;
+	}
+	return next;
 }

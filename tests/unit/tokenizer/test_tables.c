@@ -102,11 +102,15 @@ becomes(const struct definition *d, uint32_t cp, uint32_t out[TOK_BERT_SEQ_MAX])
 
 	if (o->clean_text &&
 		(d->cls[cp] == TOK_BERT_CONTROL || d->cls[cp] == TOK_BERT_CONTROL_BLANK)) {
-		out[n++] = TOK_BERT_GONE << 21;
+		return 0;
 	} else if (o->strip_accents && d->cls[cp] == TOK_BERT_MARK) {
-		out[n++] = (d->ccc[cp] != 0 ? TOK_BERT_GONE : TOK_BERT_BARRIER) << 21;
+		if (d->ccc[cp] == 0)
+			out[n++] = TOK_BERT_BARRIER << 21;
 	} else if (o->strip_accents && cp >= 0xac00 && cp <= 0xd7a3) {
-		out[n++] = TOK_BERT_HANGUL << 21;
+		out[n++] = 0x1100 + (cp - 0xac00) / 588;
+		out[n++] = 0x1161 + (cp - 0xac00) / 28 % 21;
+		if ((cp - 0xac00) % 28 != 0)
+			out[n++] = 0x11a7 + (cp - 0xac00) % 28;
 	} else if (cp == 0x130 && o->lowercase && !o->strip_accents) {
 		out[n++] = element(d, 'i');
 		out[n++] = element(d, 0x307);
@@ -124,20 +128,16 @@ becomes(const struct definition *d, uint32_t cp, uint32_t out[TOK_BERT_SEQ_MAX])
 	return n;
 }
 
-/* What the table says: an element that is 0 below its kind stands for the character itself. */
+/* What the table says. What is no character has no target. */
 static uint32_t
 looked_up(const struct tok_bert_norm *t, uint32_t cp, uint32_t out[TOK_BERT_SEQ_MAX])
 {
-	const uint32_t e = tok_bert_element(t, cp), target = e & TOK_BERT_TARGET;
-	uint32_t n = 1;
+	const uint32_t n = tok_bert_expand(t, cp, out);
 
-	out[0] = e;
-	if (TOK_BERT_KIND(e) == TOK_BERT_SEQ) {
-		n = target & 3;
-		memcpy(out, t->seq + (target >> 2), n * sizeof(*out));
-	} else if (target == 0 &&
-		   (TOK_BERT_KIND(e) == TOK_BERT_CHAR || TOK_BERT_KIND(e) == TOK_BERT_ALONE)) {
-		out[0] = e | cp;
+	for (uint32_t i = 0; i < n; i++) {
+		if (TOK_BERT_KIND(out[i]) == TOK_BERT_BARRIER ||
+			TOK_BERT_KIND(out[i]) == TOK_BERT_SPACE)
+			out[i] &= ~TOK_BERT_TARGET;
 	}
 	return n;
 }

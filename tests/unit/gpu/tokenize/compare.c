@@ -41,20 +41,6 @@ differs(struct compare *c, uint32_t i, const char *what)
 	return false;
 }
 
-/* Does an element of BERT's normalizer have a combining class? */
-static bool
-is_mark(const struct tok_bert_norm *norm, uint32_t element)
-{
-	const uint32_t *const seq = &norm->seq[(element & TOK_BERT_TARGET) >> 2];
-	bool mark = false;
-
-	if (TOK_BERT_KIND(element) != TOK_BERT_SEQ)
-		return TOK_BERT_CCC(element) != 0;
-	for (uint32_t i = 0; i < (element & 3); i++)
-		mark |= TOK_BERT_CCC(seq[i]) != 0;
-	return mark;
-}
-
 /* Has this well-formed text characters that the normalizer may bring into another order? */
 static bool
 has_marks(const struct tok_vocab *v, const uint8_t *p, size_t n)
@@ -64,8 +50,12 @@ has_marks(const struct tok_vocab *v, const uint8_t *p, size_t n)
 
 	for (size_t at = 0; at < n; at += tok_utf8_length(p[at])) {
 		const uint32_t cp = tok_utf8_decode(p + at, tok_utf8_length(p[at]));
+		uint32_t element[TOK_BERT_SEQ_MAX];
+		bool mark = false;
 
-		marks += is_mark(norm, tok_bert_element(norm, cp));
+		for (uint32_t i = tok_bert_expand(norm, cp, element); i-- > 0;)
+			mark |= TOK_BERT_CCC(element[i]) != 0;
+		marks += mark;
 	}
 	return marks > 1;
 }

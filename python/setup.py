@@ -84,7 +84,7 @@ setup(
             "text/texts text/json_lines text/lists text/utf8_portable text/utf8_avx512",
             "tokenizer",
         ),
-        extension("libtokd client ring", "client", "crc32c", "reader"),
+        extension("libtokd client ring", "client", "crc32c", "mix", "reader"),
         extension("block_keys", "block_keys", needs=("crypto",)),
     ],
 )

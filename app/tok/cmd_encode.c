@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../tokd-load/dice.h"
+#include <mix.h>
 #include "cli.h"
 
 #define RANDOM_PIECE 64u

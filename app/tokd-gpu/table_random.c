@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Computed tables: a counter-based generator, so that numpy can compute any row
- * (python/dpdk_tokd/embeddings/table.py). splitmix64: Steele, Lea and Flood, "Fast splittable
- * pseudorandom number generators" (2014).
+ * (python/dpdk_tokd/embeddings/table.py).
  */
+#include <mix.h>
+
 #include "tables_inside.h"
 
 static uint64_t
 splitmix64(uint64_t x)
 {
-	x += 0x9e3779b97f4a7c15ull;
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
-	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
-	return x ^ x >> 31;
+	return dice_throw(&x);
 }
 
 void

@@ -2,8 +2,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include <mix.h>
 #include "faults.h"
-#include "../tokd-load/dice.h"
 
 static bool
 happens(struct faults *f, uint32_t rate)

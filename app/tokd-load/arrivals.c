@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <math.h>
 
+#include <mix.h>
 #include "arrivals.h"
-#include "dice.h"
 
 void
 arrivals_init(struct arrivals *a, enum arrivals_kind kind, uint64_t rate, uint64_t seed)

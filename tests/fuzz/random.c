@@ -3,7 +3,7 @@
  * A fuzz target on random bytes, without libFuzzer: a few in the suite, and many more a second
  * where most of them would reach nothing new. random [INPUTS [SEED]]
  */
-#include "../../app/tokd-load/dice.h"
+#include <mix.h>
 #include "fuzz.h"
 
 #define SIZE_MAX_BYTES 128

@@ -20,8 +20,8 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include <mix.h>
 #include "../../app/tokd-load-dpdk/faults.h"
-#include "../../app/tokd-load/dice.h"
 
 #define FRAME_MAX 2048
 #define AT_ONCE 64

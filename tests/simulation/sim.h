@@ -35,7 +35,7 @@
 #include <tokd/ring.h>
 #include <tokd/wire.h>
 
-#include "../../app/tokd-load/dice.h"
+#include <mix.h>
 #include "datapath/worker.h"
 #include "readers/attach.h"
 

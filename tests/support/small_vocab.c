@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <mix.h>
 #include "test.h"
-#include "../../app/tokd-load/dice.h"
 #include "build/model_make.h"
 #include "small_vocab.h"
 

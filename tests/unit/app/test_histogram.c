@@ -2,7 +2,7 @@
 /* Times by stage: the arithmetic of the histograms, and what is counted as which stage. */
 #include <stdlib.h>
 
-#include "../../../app/tokd-load/dice.h"
+#include <mix.h>
 #include "fixture.h"
 #include "telemetry/histogram.h"
 

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../../app/tokd-load/dice.h"
+#include <mix.h>
 #include <crc32c.h>
 #include "world.h"
 

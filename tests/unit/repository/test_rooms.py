@@ -18,7 +18,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]', re.MULTILINE)
 # Where the compiler looks, beside the folder of the file itself.
 SEARCHED = ("include", "app/dpdk-tokd", "lib/tokenizer", "lib/gpu_sink", "lib/gpu_sink/kernel")
 SEARCHED += ("lib/block_keys", "lib/client", "lib/reader", "lib/train", "lib/notify", "lib/options")
-SEARCHED += ("lib/sandbox",)
+SEARCHED += ("lib/mix", "lib/sandbox")
 
 # Files that are lower than what else their folder holds.
 APART = {
@@ -39,11 +39,12 @@ SINK = {"include/tokd", "lib/gpu_sink/ring"}
 # A folder, and those that its files may include.
 MAY_INCLUDE: dict[str, set[str]] = {
     "include/tokd": set(),
+    "lib/mix": set(),
     "lib/notify": set(),
     "lib/options": set(),
     "lib/sandbox": set(),
     "lib/block_keys": {"include/tokd"},
-    "lib/client": {"include/tokd"},
+    "lib/client": {"include/tokd", "lib/mix"},
     "lib/reader": {"include/tokd"},
     # libtok: each stage knows those below it, and the tables
     "tok.h": set(),
@@ -80,9 +81,9 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "app": set(),
     APP + "options": {"app", "include/tokd", "tok.h", "lib/options", "lib/gpu_sink/handshake"},
     APP + "datapath": {"include/tokd", "tok.h", APP + "options"},
-    APP + "datapath/source": {APP + "datapath"},
+    APP + "datapath/source": {"lib/mix", APP + "datapath"},
     APP + "datapath/stream": {"include/tokd", "tok.h", "lib/gpu_sink/ring", "lib/gpu_sink/sink"}
-    | {APP + "datapath", APP + "datapath/source"},
+    | {"lib/mix", APP + "datapath", APP + "datapath/source"},
     APP + "datapath/net": {"include/tokd", APP + "datapath", APP + "datapath/stream"},
     APP + "datapath/loop": {
         "include/tokd",
@@ -108,6 +109,7 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "app/tok": {
         "app",
         "include/tokd",
+        "lib/mix",
         "lib/options",
         "tok.h",
         "lib/train",
@@ -116,10 +118,10 @@ MAY_INCLUDE: dict[str, set[str]] = {
     },
     "app/tokd-client": {"lib/options", "include/tokd"},
     "app/tokd-tail": {"lib/options", "include/tokd"},
-    "app/tokd-load": {"lib/options", "include/tokd"},
-    "app/tokd-load-dpdk": {"lib/options", "include/tokd", "app/tokd-load"},
+    "app/tokd-load": {"lib/mix", "lib/options", "include/tokd"},
+    "app/tokd-load-dpdk": {"lib/mix", "lib/options", "include/tokd", "app/tokd-load"},
     "app/tokd-gpu": SINK
-    | {"app", "tok.h", "lib/notify", "lib/options", "lib/sandbox"}
+    | {"app", "tok.h", "lib/mix", "lib/notify", "lib/options", "lib/sandbox"}
     | {f"lib/gpu_sink/{r}" for r in ("transport", "handshake", "kernel")},
 }
 

@@ -2,6 +2,8 @@
 /* How long a reader may keep a ring full, and who has to wait after that. */
 #include <unistd.h>
 
+#include <mix.h>
+
 #include "fixture.h"
 
 #define FIXTURE_TEST(name) TEST_WITH(name, setup, teardown)
@@ -36,8 +38,7 @@ TEST(hold_in_any_window_is_below_twice_the_limit)
 		uint64_t now = 0, held = 0;
 
 		for (uint32_t i = 0; i < STEPS; i++) {
-			const uint64_t pause =
-				(dice = dice * 6364136223846793005u + 1) % (window / 4);
+			const uint64_t pause = dice_throw(&dice) % (window / 4);
 
 			now += pause;
 			held = tokd_hold_left(held, pause, limits[l]);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../../app/tokd-load/dice.h"
+#include <mix.h>
 #include "nfc_pieces.h"
 #include "unicode/utf8.h"
 

@@ -10,8 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <mix.h>
 #include "test.h"
-#include "../../../app/tokd-load/dice.h"
 #include "nfc_pieces.h"
 #include "unicode/utf8.h"
 

@@ -14,9 +14,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <mix.h>
 #include "tables/crc32.h"
 #include "compiled/compiled.h"
-#include "../../../app/tokd-load/dice.h"
 #include "fixture.h"
 #include "sp_file.h"
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../../app/tokd-load/dice.h"
+#include <mix.h>
 #include "fixture.h"
 
 #define ROUNDS 700

@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include <sys/mman.h>
 
-#include "../../../app/tokd-load/dice.h"
+#include <mix.h>
 #include "micro.h"
 
 #define HUGE_PAGE (2ull << 20)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
 
+#include <mix.h>
+
 #include "model.h"
 
 uint32_t made[IDS_MAX], n_made;
@@ -128,8 +130,7 @@ make(uint32_t lane, uint32_t n)
 	const uint32_t n_ids = tok_vocab_info(fx->w.terms->vocab[0].tok).n_ids;
 
 	for (; n > 0; n--) {
-		seed = seed * 6364136223846793005u + 1;
-		made[n_made] = (uint32_t)(seed >> 33) % n_ids;
+		made[n_made] = (uint32_t)dice_throw(&seed) % n_ids;
 		make_token(lane, made[n_made++]);
 	}
 }

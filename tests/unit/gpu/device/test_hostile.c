@@ -9,7 +9,7 @@
 
 #include <tokd/ring.h>
 
-#include "../../../../app/tokd-load/dice.h"
+#include <mix.h>
 #include "bench.h"
 
 #define ROUNDS 4000 /* TOKD_GPU_ROUNDS: another number */

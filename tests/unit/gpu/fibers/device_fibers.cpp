@@ -8,6 +8,8 @@
  */
 #include "../../../../lib/gpu_sink/kernel/device_cpu.cpp"
 
+#include <mix.h>
+
 #include "block.h"
 #include "graph_rules.h"
 
@@ -152,8 +154,7 @@ children_run(const thread *t)
 			pthread_cond_wait(&graphs.changed, &graphs.lock);
 		if (graphs.n_waiting == 0)
 			break;
-		dice = dice * 6364136223846793005ull + 1442695040888963407ull;
-		i = (uint32_t)(dice >> 33) % graphs.n_waiting;
+		i = (uint32_t)dice_throw(&dice) % graphs.n_waiting;
 		child = graphs.waiting[i];
 		graphs.waiting[i] = graphs.waiting[--graphs.n_waiting];
 		pthread_mutex_unlock(&graphs.lock);

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
-#include "../../../../app/tokd-load/dice.h"
+#include <mix.h>
 #include "fibers.h"
 
 #ifdef __SANITIZE_ADDRESS__

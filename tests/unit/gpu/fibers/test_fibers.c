@@ -2,8 +2,8 @@
 /* The block of fibers itself, and rows by 256 of them. */
 #include <string.h>
 
+#include <mix.h>
 #include "test.h"
-#include "../../../../app/tokd-load/dice.h"
 #include "ring/gpu_ring.h"
 #include "kernels.h"
 

@@ -4,8 +4,8 @@
 
 #include <tokd/ring.h>
 
+#include <mix.h>
 #include "test.h"
-#include "../../../../app/tokd-load/dice.h"
 #include "kernels.h"
 
 #define ROUNDS 600

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "../../../../app/tokd-load/dice.h"
+#include <mix.h>
 #include "kernel/device.h"
 
 #ifdef TOKG_INJECT

@@ -3,7 +3,7 @@
 
 #include <stdarg.h>
 
-#include "../../../../app/tokd-load/dice.h"
+#include <mix.h>
 #include "../fibers/graph_rules.h"
 #include "external.h"
 #include "simulate.h"

@@ -165,8 +165,7 @@ tokg_inject_step(const char *what, const void *at)
 
 	if (state == 0)
 		state = (uint64_t)(uintptr_t)&state ^ tokg_now();
-	state = state * 6364136223846793005ull + 1442695040888963407ull;
-	const uint32_t n = (uint32_t)(state >> 33);
+	const uint32_t n = (uint32_t)(dice_throw(&state) >> 33);
 
 	if (__builtin_expect(n % 2048 == 0, 0))
 		sched_yield();

@@ -9,7 +9,7 @@
 #include <deque>
 #include <vector>
 
-#include "../../../../app/tokd-load/dice.h"
+#include <mix.h>
 #include "../../../../lib/gpu_sink/kernel/common.h"
 #include "request_text.h"
 

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <mix.h>
+
 #include "texts_made.h"
 #include "unicode/utf8.h"
 
@@ -36,20 +38,10 @@ static const uint32_t block[][2] = {{0, 0x7f}, {0x80, 0x24f}, {0x2b0, 0x36f}, {0
 	{0xe000, 0x10ffff}};
 #define N_BLOCKS (sizeof(block) / sizeof(block[0]))
 
-/* splitmix64 (Steele, Lea, Flood, OOPSLA 2014) */
-static uint64_t throw(struct texts_made * m)
-{
-	uint64_t z = m->seed += 0x9e3779b97f4a7c15ull;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-	return z ^ z >> 31;
-}
-
 static size_t
 below(struct texts_made *m, size_t n)
 {
-	return (size_t)(throw(m) % n);
+	return (size_t)(dice_throw(&m->seed) % n);
 }
 
 static size_t
@@ -121,7 +113,7 @@ static size_t
 from_bytes(struct texts_made *m, uint8_t *out, size_t most)
 {
 	const size_t of = 1 + below(m, 256), n = below(m, 200) % (most + 1);
-	const uint8_t first = (uint8_t) throw(m);
+	const uint8_t first = (uint8_t)dice_throw(&m->seed);
 
 	for (size_t i = 0; i < n; i++)
 		out[i] = (uint8_t)(first + below(m, of));
@@ -133,7 +125,7 @@ static void
 spoil(struct texts_made *m, uint8_t *out, size_t n)
 {
 	if (n > 0 && below(m, 16) == 0)
-		out[below(m, n)] = (uint8_t) throw(m);
+		out[below(m, n)] = (uint8_t)dice_throw(&m->seed);
 }
 
 size_t

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <crc32c.h>
 #include "world.h"
 
 static struct tokd_engine_config
@@ -16,32 +15,6 @@ many(uint32_t requests)
 		.timeout_ns = 5000 * MS,
 		.rto_least_ns = 5 * MS,
 		.first_stream_id = UINT64_MAX - 100}; /* ids go round */
-}
-
-TEST(crc32c_is_that_of_the_rfc)
-{
-	uint8_t zero[32] = {0};
-
-	assert_int_equal(tokd_crc32c(0, "123456789", 9), 0xe3069283);
-	assert_int_equal(tokd_crc32c(tokd_crc32c(0, "1234", 4), "56789", 5), 0xe3069283);
-	assert_int_equal(tokd_crc32c(0, zero, 32), 0x8a9136aa);
-	assert_int_equal(tokd_crc32c(0, "", 0), 0);
-}
-
-/* Of any length and alignment: a byte at a time gives the same. */
-TEST(crc32c_of_long_data_is_that_of_its_bytes)
-{
-	uint8_t data[2100];
-	uint32_t crc[sizeof(data) + 1] = {0};
-
-	for (uint32_t i = 0; i < sizeof(data); i++)
-		data[i] = (uint8_t)(i * i >> 3 ^ i);
-	for (uint32_t from = 0; from < 9; from++) {
-		for (uint32_t i = from; i < sizeof(data); i++)
-			crc[i + 1] = tokd_crc32c(i > from ? crc[i] : 0, &data[i], 1);
-		for (uint32_t end = from + 1; end <= sizeof(data); end++)
-			assert_int_equal(tokd_crc32c(0, data + from, end - from), crc[end]);
-	}
 }
 
 WORLD_TEST(every_size_comes_back_without_a_packet_too_many)

@@ -24,7 +24,7 @@ from ..tokenizer import Stream, Tokenizer
 from ..tokenizer.batch import Ids, check_number
 from ..tokenizer.info import file_state
 from .errors import BulkError
-from .sinks import Lengths, Sink, To, durable, rename, sink_of
+from .sinks import Lengths, Sink, To, durable, locked, rename, sink_of
 from .sources import Block, Kind, Position, Source, place, texts_of
 
 if TYPE_CHECKING:
@@ -118,23 +118,31 @@ def encode_files(
         "options": options,
     }
     manifest = _Manifest(target, begun, sum(sizes))
-    if manifest.totals.done:
+    if manifest.totals.done:  # for good: it needs no lock, and perhaps the folder is read-only
         return manifest.totals
-    sink = sink_of(to, target, tokenizer.vocab_size)
-    for path in paths:
-        if sink.holds(Path(path).resolve()):
-            raise BulkError(f"{path}: output {target} would replace it: give another output")
     try:
-        sink.open(manifest.state)
-        run = _Run(job, sink, manifest, progress or (lambda _: None))
-        return run.all(source.blocks(paths, manifest.at), jobs or len(os.sched_getaffinity(0)))
+        with locked(target.with_name(target.name + ".manifest.json.lock")):
+            manifest = _Manifest(target, begun, sum(sizes))  # another may just have ended
+            if manifest.totals.done:
+                return manifest.totals
+            sink = sink_of(to, target, tokenizer.vocab_size)
+            for path in paths:
+                if sink.holds(Path(path).resolve()):
+                    raise BulkError(
+                        f"{path}: output {target} would replace it: give another output"
+                    )
+            try:
+                sink.open(manifest.state)
+                run = _Run(job, sink, manifest, progress or (lambda _: None))
+                blocks = source.blocks(paths, manifest.at)
+                return run.all(blocks, jobs or len(os.sched_getaffinity(0)))
+            finally:
+                sink.close()
     except OSError as error:
         raise BulkError(
             f"{error.filename or out}: {error.strerror}: once that is mended, the same command "
             "continues"
         ) from None
-    finally:
-        sink.close()
 
 
 def _separator(text: str | None) -> bytes | None:

@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import os
 import struct
+from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from typing import IO, Any, Literal, Protocol, TypeAlias
@@ -32,7 +33,7 @@ class Sink(Protocol):
         """Whether this absolute path is one of its files, or may become one."""
 
     def open(self, state: State) -> None:
-        """Continue after `state`; {}: begin. BulkError: another process does."""
+        """Continue after `state`; {}: begin. Nobody else has it open: `locked`."""
 
     def add(self, ids: Ids, lengths: Lengths) -> None:
         """Ids of documents, and how many each has. Without lengths: the first ids of a document,
@@ -48,7 +49,7 @@ class Sink(Protocol):
         """Remove what was needed to continue, once the manifest says that all is done."""
 
     def close(self) -> None:
-        """Let others open it. What is not saved is lost."""
+        """What is not saved is lost."""
 
 
 def sink_of(to: To, out: Path, n_ids: int) -> Sink:
@@ -70,20 +71,38 @@ def rename(old: Path, new: Path) -> None:
         os.close(folder)
 
 
-def _lock(descriptor: int, path: Path) -> None:
-    """Until this process closes it, or ends."""
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock that the file `path` stands for: it is removed at the end. BulkError: another
+    holds it."""
+    while True:
+        with path.open("ab") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise BulkError(
+                    f"{path}: another process writes this output: wait for that one, or give "
+                    "another output"
+                ) from None
+            if not _is(file, path):
+                continue  # another one that has ended removed it after it was opened here
+            try:
+                yield
+            finally:
+                path.unlink(missing_ok=True)
+            return
+
+
+def _is(file: IO[bytes], path: Path) -> bool:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise BulkError(
-            f"{path}: another process writes it: wait for that one, or give another output"
-        ) from None
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _continued(path: Path, size: int) -> IO[bytes]:
     """Open `path` to write behind its first `size` bytes."""
     file = path.open("ab")
-    _lock(file.fileno(), path)
     if file.tell() < size:
         raise BulkError(
             f"{path}: has {file.tell()} bytes, {size} were written: remove the manifest to begin "
@@ -192,7 +211,6 @@ class PartSink:
         self._open_ids: list[Ids] = []
         self._writer: Any = None
         self._file: Any = None
-        self._folder = contextlib.ExitStack()
 
     def _path(self, part: int) -> Path:
         return self._out / f"part-{part:05}.{self._to}"
@@ -202,9 +220,6 @@ class PartSink:
 
     def open(self, state: State) -> None:
         self._out.mkdir(exist_ok=True)
-        folder = os.open(self._out, os.O_RDONLY)
-        self._folder.callback(os.close, folder)
-        _lock(folder, self._out)
         self._parts, self._ids = state.get("parts", 0), 0
         for part in count(self._parts):
             if not self._path(part).exists():
@@ -246,4 +261,4 @@ class PartSink:
         pass
 
     def close(self) -> None:
-        self._folder.close()
+        pass

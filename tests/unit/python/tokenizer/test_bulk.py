@@ -19,6 +19,7 @@ import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
+from typing import IO
 
 import dpdk_tokd
 import numpy as np
@@ -29,6 +30,7 @@ from dpdk_tokd.bulk import run, sinks, sources
 from samples import TEXTS, documents
 
 EOS = "<|endoftext|>"
+MANIFEST = "out.manifest.json"
 
 
 def read_index(path: Path) -> list[np.ndarray]:
@@ -259,13 +261,50 @@ def test_a_full_disk_ends_a_run_that_continues_later(gpt2_file, tmp_path, texts)
     same_files(tmp_path / "cut", tmp_path / "whole")
 
 
-def test_two_processes_do_not_write_the_same_output(gpt2_file, tmp_path):
+def test_another_that_is_started_meanwhile_changes_nothing(gpt2_file, tmp_path, texts, monkeypatch):
+    """At each step of the first, also where the result has its names and the manifest has not."""
+    source = json_lines(tmp_path / "in.jsonl", texts)
+    bulk.encode_files(str(gpt2_file), [source], tmp_path / "whole")
+    small_blocks(monkeypatch)
+    renamed = []
+
+    def rename(old: Path, new: Path) -> None:
+        with pytest.raises(bulk.BulkError, match="another process writes this output"):
+            bulk.encode_files(str(gpt2_file), [source], tmp_path / "out")
+        os.replace(old, new)
+        renamed.append(new.name)
+
+    monkeypatch.setattr(sinks, "rename", rename)
+    monkeypatch.setattr(run, "rename", rename)
+    monkeypatch.setattr(run, "SAVE_SECONDS", 0)
+    assert bulk.encode_files(str(gpt2_file), [source], tmp_path / "out").done
+    assert len(renamed) > 5 and renamed[-3:] == ["out.idx", "out.bin", MANIFEST]
+    same_files(tmp_path / "out", tmp_path / "whole")
+    assert sorted(p.name for p in tmp_path.glob("out*")) == ["out.bin", "out.idx", MANIFEST]
+
+
+def test_one_that_waited_continues_from_what_the_other_has_done(gpt2_file, tmp_path, monkeypatch):
+    """It opened the lock before the other removed it."""
     (tmp_path / "in.txt").write_text("Hello")
-    with (tmp_path / "out.bin.part").open("wb") as other:
-        fcntl.flock(other, fcntl.LOCK_EX)
-        with pytest.raises(bulk.BulkError, match=r"out\.bin\.part: another process writes it"):
-            bulk.encode_files(str(gpt2_file), [tmp_path / "in.txt"], tmp_path / "out")
-    assert bulk.encode_files(str(gpt2_file), [tmp_path / "in.txt"], tmp_path / "out").done
+    arguments = (str(gpt2_file), [tmp_path / "in.txt"], tmp_path / "out")
+    flock = fcntl.flock
+
+    def ended(file: IO[bytes], how: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", flock)
+        Path(file.name).unlink()
+        assert bulk.encode_files(*arguments).done
+        (tmp_path / "out.bin").write_bytes(b"the other's")
+        flock(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", ended)
+    assert bulk.encode_files(*arguments).done
+    assert (tmp_path / "out.bin").read_bytes() == b"the other's"
+    (tmp_path / MANIFEST).unlink()
+    with (tmp_path / f"{MANIFEST}.lock").open("wb") as third:
+        flock(third, fcntl.LOCK_EX)
+        with pytest.raises(bulk.BulkError, match=r"\.lock: another process writes this output"):
+            bulk.encode_files(*arguments)
+    assert bulk.encode_files(*arguments).done  # what a killed one leaves is no obstacle
 
 
 def test_other_options_do_not_continue_a_run(gpt2_file, tmp_path, texts):

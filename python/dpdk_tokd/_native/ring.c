@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include <tokd/reader.h>
 
@@ -288,11 +289,21 @@ PyType_Spec libtokd_range_spec = {
 
 /* ---- Reader ---- */
 
+static int64_t
+now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
 static PyObject *
 reader_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
 	struct libtokd_state *state = PyType_GetModuleState(type);
 	int tap, timeout_ms, mode;
+	int64_t deadline;
 	PyTypeObject *range_type;
 	struct tokr_error error;
 	struct reader *self;
@@ -310,9 +321,12 @@ reader_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 	}
 	path = PyBytes_AsString(bytes);
 	mode = (tap ? TOKR_TAP : TOKR_READER) | TOKR_EINTR;
+	deadline = now_ms() + (timeout_ms > 0 ? timeout_ms : 0);
 	do {
+		int64_t left = deadline - now_ms(); /* signals do not prolong it */
+
 		Py_BEGIN_ALLOW_THREADS
-		r = tokr_attach(path, mode, timeout_ms, &error);
+		r = tokr_attach(path, mode, left > 0 ? (int)left : 0, &error);
 		Py_END_ALLOW_THREADS
 	} while (r == NULL && error.code == TOKR_SYSTEM && error.sys_errno == EINTR &&
 		 PyErr_CheckSignals() == 0);

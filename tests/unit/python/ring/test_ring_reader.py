@@ -14,7 +14,8 @@ import time
 import numpy as np
 import pytest
 import ring_layout as layout
-from dpdk_tokd import Reason, RingDropped, RingError, RingReader, RingRefused
+from dpdk_tokd import Reason, RingDropped, RingError, RingReader, RingRefused, TokenRange
+from dpdk_tokd._native import libtokd as native
 from fake_appliance import INSTANCE, TSC_HZ, VOCAB, FakeAppliance, FakeRing
 
 
@@ -289,6 +290,28 @@ def test_a_signal_ends_waiting_and_attaching(one, path, tmp_path):
                 wait()
             assert time.monotonic() - begun < 2
             timer.join()
+
+
+def test_signals_do_not_prolong_attaching(tmp_path):
+    handled = 0
+
+    def count(*_: object) -> None:
+        nonlocal handled
+        handled += 1
+        assert handled < 2000
+
+    silent = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    silent.bind(str(tmp_path / "silent"))
+    silent.listen()
+    old = signal.signal(signal.SIGALRM, count)
+    signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
+    try:
+        with silent, pytest.raises(TimeoutError, match="no answer to the attach request in time"):
+            native.Reader(str(tmp_path / "silent"), False, 300, TokenRange)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
+    assert handled > 0
 
 
 def test_closing_detaches(one, path):

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import aclosing
+from copy import copy
 from typing import Self, SupportsIndex
 
 from .. import wire
@@ -14,7 +15,7 @@ from .._native import libtokd as native
 from ..tokenizer.batch import Uint32Ids
 from ..tokenizer.decode import IdsLike, ids_for
 from ..tokenizer.stream import Text
-from .errors import array_of, check, decoding, opened, text_of
+from .errors import array_of, check, check_options, decoding, opened, text_of
 from .generation import AsyncGeneration, Made, Progress, Prompt
 
 IN_FLIGHT = 256
@@ -40,15 +41,18 @@ class AsyncClient:
         in_flight: int = IN_FLIGHT,
         mtu: int = 0,
     ) -> None:
-        """As `Client`. The first text, or `async with`, opens the socket and may raise OSError.
+        """As `Client`. The first text, or `async with`, opens the socket and may raise OSError, of
+        which TimeoutError is one: no address for the name within `timeout`.
 
         in_flight: texts in flight at once, 1 to 65536; further calls wait.
         """
+        check_options(vocab, timeout, mtu)
         if not 1 <= in_flight <= REQUESTS_MAX:
             raise ValueError(f"in_flight={in_flight}: give 1 to {REQUESTS_MAX}")
         self._arguments = (host, port, vocab, timeout, in_flight, mtu)
+        self._timeout = timeout
         self._slots = asyncio.Semaphore(in_flight)
-        self._opening = asyncio.Lock()
+        self._opening: asyncio.Task[Exception | None] | None = None
         self._loop: asyncio.AbstractEventLoop
         self._client: native.Client | None = None
         self._closed = False
@@ -139,10 +143,10 @@ class AsyncClient:
 
     async def _made(self, progress: Progress, prompt: Prompt) -> AsyncGenerator[Made, None]:
         progress.begun = True
-        client = await self._open()
-        async with self._slots:
-            if progress.closed:  # by another task
-                return
+        client = await self._slot_for(progress)
+        if client is None:
+            return
+        try:
             request = self._submit(client, prompt.text, prompt.flags, prompt.limit)
 
             def cancel() -> None:
@@ -168,7 +172,31 @@ class AsyncClient:
                 raise
             finally:
                 cancel()
+        finally:
+            self._slots.release()
         check(request)
+
+    async def _slot_for(self, progress: Progress) -> native.Client | None:
+        """Wait for the opening and for a slot. None: another task closed the answer meanwhile."""
+        waiting = asyncio.timeout(None)
+
+        def cancel() -> None:
+            if not waiting.expired():
+                waiting.reschedule(0)
+
+        try:
+            async with waiting:
+                progress.cancel = cancel
+                client = await self._open()
+                await self._slots.acquire()
+        except TimeoutError:
+            if not progress.closed:
+                raise  # the opening's
+            return None
+        if not progress.closed:
+            return client
+        self._slots.release()
+        return None
 
     async def _pieces(self, text: Text | Uint32Ids, flags: int) -> AsyncGenerator[bytearray, None]:
         """What a request asked for, as it arrives."""
@@ -194,7 +222,7 @@ class AsyncClient:
                 handle.cancel()
         self._scheduled = self._timer = None
         if self._client is not None:
-            if not self._closed:
+            if not self._closed and not self._loop.is_closed():
                 descriptor, _, _ = self._client.hooks()
                 self._loop.remove_reader(descriptor)
                 self._loop.remove_writer(descriptor)
@@ -210,19 +238,44 @@ class AsyncClient:
         await self.close()
 
     async def _open(self) -> native.Client:
-        """The library's client, opened in a thread because it resolves the name."""
-        async with self._opening:
-            if self._client is None and not self._closed:
-                self._loop = asyncio.get_running_loop()
-                client = await self._loop.run_in_executor(None, opened, *self._arguments)
-                if self._closed:
-                    client.close()
-                else:
-                    self._client = client
-                    self._loop.add_reader(client.hooks()[0], self._run_due)
+        """The library's client. All who come before it is open wait for one attempt."""
+        if self._closed:
+            raise ConnectionAbortedError(CLOSED)
+        loop = asyncio.get_running_loop()
+        if self._client is None and self._opening is None:
+            self._loop = loop
+            self._opening = loop.create_task(self._attempt())
+        if loop is not self._loop:
+            raise RuntimeError("an AsyncClient is for one event loop: make one for each")
+        if self._opening is not None:
+            try:
+                async with asyncio.timeout(self._timeout):
+                    error = await asyncio.shield(self._opening)
+            except TimeoutError:
+                raise TimeoutError(
+                    f"{self._arguments[0]}: no address within {self._timeout:g} s"
+                ) from None
+            if error is not None:
+                raise copy(error)  # each one of its own
         if self._client is None or self._closed:
             raise ConnectionAbortedError(CLOSED)
         return self._client
+
+    async def _attempt(self) -> Exception | None:
+        """Open it, in a thread because that resolves the name. What failed is returned: perhaps
+        nobody waits for it any more."""
+        try:
+            client = await self._loop.run_in_executor(None, opened, *self._arguments)
+            if self._closed:
+                client.close()
+            else:
+                self._loop.add_reader(client.hooks()[0], self._run_due)
+                self._client = client
+        except Exception as error:
+            return error
+        finally:
+            self._opening = None
+        return None
 
     def _submit(
         self, client: native.Client, text: Text | Uint32Ids, flags: int, limit: int = 0

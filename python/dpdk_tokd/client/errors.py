@@ -24,16 +24,21 @@ class TokdError(RuntimeError):
         self.reason = reason
 
 
-def opened(
-    host: str, port: int, vocab: int, timeout: float, requests: int, mtu: int
-) -> native.Client:
-    """The library's client. Raises ValueError for an argument out of range, otherwise OSError."""
+def check_options(vocab: int, timeout: float, mtu: int) -> None:
+    """ValueError: one is out of range."""
     if not 0 < timeout <= TIMEOUT_MAX_S:
         raise ValueError(f"timeout={timeout}: give seconds above 0, at most {TIMEOUT_MAX_S}")
     if not 0 <= vocab < 1 << 32:
         raise ValueError(f"vocab={vocab}: give a checksum of 32 bits, or 0")
     if mtu < 0:
         raise ValueError(f"mtu={mtu}: give bytes, or 0")
+
+
+def opened(
+    host: str, port: int, vocab: int, timeout: float, requests: int, mtu: int
+) -> native.Client:
+    """The library's client. Raises ValueError for an argument out of range, otherwise OSError."""
+    check_options(vocab, timeout, mtu)
     try:
         return native.Client(host, port, vocab, math.ceil(timeout * 1e3), requests, mtu)
     except OSError as e:

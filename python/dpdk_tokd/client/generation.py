@@ -6,7 +6,7 @@ from __future__ import annotations
 import operator
 from collections.abc import AsyncGenerator, Callable, Generator
 from types import AsyncGeneratorType
-from typing import Literal, NamedTuple, Self, SupportsIndex, cast
+from typing import Any, Literal, NamedTuple, Self, SupportsIndex, cast
 
 from .. import wire
 from .._closing import Closing
@@ -32,7 +32,7 @@ class Made(NamedTuple):
     text: str
 
 
-def _bytes_of(text: bytes | bytearray | memoryview) -> bytes:
+def _bytes_of(text: Any) -> bytes:
     view = memoryview(text)
     if view.ndim != 1 or view.itemsize != 1:  # an array of numbers
         raise TypeError(f"text: expected str or bytes, got {type(text).__name__}")
@@ -60,7 +60,7 @@ class Progress:
     def __init__(self) -> None:
         self.ended: Ended | None = None
         self.begun = self.closed = False
-        self.cancel: Callable[[], None] = lambda: None  # of an AsyncClient; a request is under way
+        self.cancel: Callable[[], None] = lambda: None  # of an AsyncClient: wakes who waits for it
 
     def taken(self, item: tuple[int, bytes, int]) -> Made | None:
         """An item of the library, for the caller; None: the end, without text."""

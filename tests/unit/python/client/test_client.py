@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import signal
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ import numpy as np
 import pytest
 from dpdk_tokd import AsyncClient, Client, Reason, TokdError, wire
 from dpdk_tokd._native import libtokd as native
+from dpdk_tokd.client import aio
 from text_appliance import Appliance, ids_of
 
 TEXTS = [f"text {i}".encode() for i in range(1000)]
@@ -342,6 +344,77 @@ def test_a_loop_that_is_told_of_a_loss_by_the_clock(silent: Appliance) -> None:
             assert len(await task) == 4 and client.retransmits == 2
 
     asyncio.run(work())
+
+
+def test_all_who_wait_for_the_opening_share_it(
+    appliance: Appliance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One attempt, with its error for each of them. The next call tries again."""
+    attempts = 0
+    opened = aio.opened
+
+    def slow(*arguments: Any) -> native.Client:
+        nonlocal attempts
+        attempts += 1
+        time.sleep(0.1)
+        if attempts == 1:
+            raise socket.gaierror(socket.EAI_AGAIN, "try again")
+        return opened(*arguments)
+
+    async def work() -> None:
+        client = AsyncClient("127.0.0.1", appliance.port)
+        calls = map(client.tokenize, TEXTS[:10])
+        errors = await asyncio.gather(*calls, return_exceptions=True)
+        assert {type(e) for e in errors} == {socket.gaierror} and len(set(map(id, errors))) == 10
+        assert attempts == 1
+        got = await asyncio.gather(*map(client.tokenize, TEXTS[:10]))
+        assert [bytes(ids.astype("u1")) for ids in got] == TEXTS[:10] and attempts == 2
+        await client.close()
+
+    monkeypatch.setattr(aio, "opened", slow)
+    asyncio.run(work())
+
+
+def test_a_name_that_is_looked_up_for_long_is_waited_for_as_long_as_a_text(
+    appliance: Appliance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resolved = threading.Event()
+    attempts: list[Any] = []
+    opened = aio.opened
+
+    def slow(*arguments: Any) -> native.Client:
+        attempts.append(arguments)
+        resolved.wait(60)
+        return opened(*arguments)
+
+    async def work() -> None:
+        client = AsyncClient("127.0.0.1", appliance.port, timeout=0.05)
+        for _ in range(2):
+            with pytest.raises(TimeoutError, match=r"^127\.0\.0\.1: no address within 0\.05 s$"):
+                await client.tokenize("text")
+        opening = client._opening  # which goes on
+        assert opening is not None
+        resolved.set()
+        assert await opening is None and client.healthy == 1
+        await client.close()
+
+    monkeypatch.setattr(aio, "opened", slow)
+    asyncio.run(work())
+    assert len(attempts) == 1
+    with pytest.raises(ValueError, match="timeout=0: give seconds above 0"):
+        AsyncClient("127.0.0.1", timeout=0)
+
+
+def test_another_event_loop_is_refused(appliance: Appliance) -> None:
+    client = AsyncClient("127.0.0.1", appliance.port)
+    assert len(asyncio.run(client.tokenize("text"))) == 4
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="an AsyncClient is for one event loop"):
+            asyncio.run(client.tokenize("text"))
+    assert client._client is not None and client._client.pending == 0
+    asyncio.run(client.close())
+    with pytest.raises(ConnectionAbortedError, match="the client was closed"):
+        asyncio.run(client.tokenize("text"))
 
 
 def test_a_kernel_that_has_no_room_is_waited_for(silent: Appliance) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from dpdk_tokd import AsyncClient, Client, Made, Reason, TokdError, wire
 from dpdk_tokd._native import libtokd as native
+from dpdk_tokd.client import aio
 from text_appliance import Appliance
 
 STOP, LENGTH, CANCELLED = 1, 2, 3
@@ -188,11 +189,12 @@ def test_a_cancelled_task_cancels(appliance: Appliance) -> None:
     assert model.was_cancelled()
 
 
+async def rest(answer: AsyncIterator[Made]) -> list[Made]:
+    return [made async for made in answer]
+
+
 def test_another_task_may_end_it(appliance: Appliance) -> None:
     model = Model(appliance, [ITEMS[0], *[b""] * 1000])
-
-    async def rest(answer: AsyncIterator[Made]) -> list[Made]:
-        return [made async for made in answer]
 
     async def work() -> None:
         async with AsyncClient("127.0.0.1", appliance.port, in_flight=1) as client:
@@ -208,6 +210,57 @@ def test_another_task_may_end_it(appliance: Appliance) -> None:
 
     asyncio.run(work())
     assert model.was_cancelled() and len(model.prompts) == 1
+
+
+@pytest.mark.parametrize("waits_for", ["slot", "opening"])
+def test_another_task_may_end_what_waits_to_begin(
+    appliance: Appliance, monkeypatch: pytest.MonkeyPatch, waits_for: str
+) -> None:
+    """Which wakes who waits for it: the slot, or the name's address, may take long."""
+    model = Model(appliance, [ITEMS[0], *[b""] * 1000])
+    resolved = threading.Event()
+    opened = aio.opened
+    monkeypatch.setattr(aio, "opened", lambda *a: (resolved.wait(60), opened(*a))[1])
+
+    async def work() -> None:
+        client = AsyncClient("127.0.0.1", appliance.port, in_flight=1)
+        if waits_for == "slot":
+            resolved.set()
+            has_the_slot = client.generate("text", 4)
+            assert await anext(has_the_slot) == MADE[0]
+        late = client.generate("text", 4)
+        task = asyncio.create_task(rest(late))
+        await asyncio.sleep(0)
+        for _ in range(2):
+            await late.aclose()
+        assert await asyncio.wait_for(task, 30) == [] and late.ended == "cancelled"
+        if waits_for == "slot":
+            await has_the_slot.aclose()
+        resolved.set()
+        await client.close()
+
+    asyncio.run(work())
+    assert len(model.prompts) == (waits_for == "slot")
+
+
+def test_a_slot_that_comes_as_the_answer_is_closed_is_given_back(appliance: Appliance) -> None:
+    async def work() -> None:
+        async with AsyncClient("127.0.0.1", appliance.port, in_flight=1) as client:
+            for turns in range(4):  # of the loop, from the slot's being free to the end
+                Model(appliance, [item(None, end=STOP)])
+                await client._slots.acquire()
+                late = client.generate("text", 4)
+                task = asyncio.create_task(rest(late))
+                await asyncio.sleep(0)
+                client._slots.release()
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                await late.aclose()
+                assert await task == []
+                await asyncio.wait_for(client._slots.acquire(), 30)
+                client._slots.release()
+
+    asyncio.run(work())
 
 
 def test_what_is_closed_before_it_begins_is_not_sent(appliance: Appliance, client: Client) -> None:

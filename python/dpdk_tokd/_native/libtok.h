@@ -43,10 +43,18 @@
 
 #define ENCODERS_IDLE_MAX BATCH_THREADS_MAX
 
+/* Of the tokenizer_config.json beside a file without truncation, once a call needs it. */
+struct model_truncation {
+	bool known;
+	bool left;	 /* those on the left go */
+	Py_ssize_t most; /* -1: any number */
+};
+
 struct vocab {
 	PyObject_HEAD
 	struct tok_vocab *vocab;
 	uint32_t flags; /* TOK_STRICT_UTF8 or 0: of each call */
+	struct model_truncation model;
 	int n_idle;
 	struct encoder *idle[ENCODERS_IDLE_MAX];
 };
@@ -78,7 +86,7 @@ struct how how_default(const struct vocab *v);
  * names the function, and `known` how many of the keywords (options.c) it has.
  */
 enum { HOW_STREAM = 3, HOW_BATCH = 5, HOW_ENCODE = 7 };
-bool how_take(struct how *h, const struct vocab *v, const char *call, int known, PyObject *names,
+bool how_take(struct how *h, struct vocab *v, const char *call, int known, PyObject *names,
 	PyObject *const *value);
 bool options_init(void);
 

@@ -75,6 +75,19 @@ take_tokens_in_text(uint32_t *flags, PyObject *o)
 	return false;
 }
 
+/* No exception, or one that says that a value is wrong, which is cleared: an option's is better. */
+static bool
+clear_wrong_value(void)
+{
+	if (PyErr_Occurred() == NULL)
+		return true;
+	if (!PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_ValueError) &&
+		!PyErr_ExceptionMatches(PyExc_OverflowError))
+		return false;
+	PyErr_Clear();
+	return true;
+}
+
 /* A type of numpy that ids may have. */
 static bool
 take_dtype(int *type, PyObject *o)
@@ -85,8 +98,9 @@ take_dtype(int *type, PyObject *o)
 	if (o != Py_None && PyArray_DescrConverter(o, &given) == 1 &&
 		PyArray_ISNBO(given->byteorder))
 		num = given->type_num;
-	PyErr_Clear();
 	Py_XDECREF(given);
+	if (!clear_wrong_value())
+		return false;
 	*type = num == NPY_LONGLONG ? NPY_INT64 : num;
 	if (*type == NPY_UINT32 || *type == NPY_INT32 || *type == NPY_INT64)
 		return true;
@@ -110,27 +124,41 @@ take_side(bool *left, PyObject *o)
 	return false;
 }
 
-/* What the file does not say, of the tokenizer_config.json beside it. */
+/* Once: a Tokenizer reads the file at first use, and does not change. */
 static bool
-truncation_of_model(struct how *h, const struct vocab *v)
+know_model(struct vocab *v)
 {
-	PyObject *found = PyObject_GetAttrString((PyObject *)v, "_model_truncation");
-	Py_ssize_t most; /* -1: none */
+	PyObject *found;
+	Py_ssize_t most;
 	int left;
 	bool good;
 
+	if (v->model.known)
+		return true;
+	found = PyObject_GetAttrString((PyObject *)v, "_model_truncation");
 	if (found == NULL)
 		return false;
 	good = PyArg_ParseTuple(found, "np", &most, &left) != 0;
 	Py_DECREF(found);
-	if (!good)
+	if (good)
+		v->model = (struct model_truncation){true, left != 0, most};
+	return good;
+}
+
+/* What the file does not say, of the tokenizer_config.json beside it. */
+static bool
+truncation_of_model(struct how *h, struct vocab *v)
+{
+	if (h->side && h->cut.most != OF_MODEL)
+		return true;
+	if (!know_model(v))
 		return false;
 	if (!h->side)
-		h->cut.left = left != 0;
+		h->cut.left = v->model.left;
 	if (h->cut.most != OF_MODEL)
 		return true;
-	h->cut.most = (size_t)most;
-	if (most >= 0)
+	h->cut.most = (size_t)v->model.most;
+	if (v->model.most >= 0)
 		return true;
 	PyErr_Format(PyExc_ValueError,
 		"truncation=True: neither %s nor a tokenizer_config.json beside it says to how "
@@ -170,7 +198,8 @@ take_truncation(struct how *h, const struct vocab *v, PyObject *o)
 		n = PyLong_AsLong(number);
 		Py_DECREF(number);
 	}
-	PyErr_Clear();
+	if (!clear_wrong_value())
+		return false;
 	h->cut.most = (size_t)n;
 	if (n >= 0 && n <= NUMBER_MAX)
 		return true;
@@ -218,7 +247,7 @@ take_one(struct how *h, const struct vocab *v, int key, PyObject *value)
 }
 
 bool
-how_take(struct how *h, const struct vocab *v, const char *call, int known, PyObject *names,
+how_take(struct how *h, struct vocab *v, const char *call, int known, PyObject *names,
 	PyObject *const *value)
 {
 	const Py_ssize_t n = names == NULL ? 0 : PyTuple_Size(names);
@@ -243,8 +272,7 @@ how_take(struct how *h, const struct vocab *v, const char *call, int known, PyOb
 			"truncation_side: nothing is truncated: give truncation as well");
 		return false;
 	}
-	if (h->cut.most != SIZE_MAX && !tok_vocab_shape(v->vocab)->truncation.on &&
-		!truncation_of_model(h, v))
+	if (!tok_vocab_shape(v->vocab)->truncation.on && !truncation_of_model(h, v))
 		return false;
 	h->cut = batch_cut_of(v->vocab, h->flags, h->cut.most, h->cut.left);
 	if (h->cut.n_before + h->cut.n_after <= h->cut.most)

@@ -121,6 +121,28 @@ def test_keywords_are_those_of_the_signature(gpt2):
         gpt2.encode("a", text="b")
 
 
+@pytest.mark.parametrize("error", [MemoryError, RecursionError])
+def test_what_a_value_of_the_caller_raises_is_not_hidden(gpt2, error):
+    """But that it is no number, or type: which the option's own error says better."""
+
+    class Value:
+        def __index__(self) -> int:
+            raise error("of the caller")
+
+    class Type:
+        @property
+        def dtype(self) -> str:
+            raise RecursionError("of the caller")  # numpy forgets all others itself
+
+    with pytest.raises(error, match="of the caller"):
+        gpt2.encode("a", truncation=Value())
+    with pytest.raises(RecursionError, match="of the caller"):
+        gpt2.encode("a", dtype=Type())
+    for name, wrong in (("truncation", 1.5), ("truncation", 1 << 99), ("dtype", "no type")):
+        with pytest.raises(ValueError, match=f"^{name}: "):
+            gpt2.encode("a", **{name: wrong})
+
+
 @pytest.mark.parametrize("text", ["", "a", "naïve 中文", documents()[:30_000]])
 def test_the_array_is_the_callers_own(gpt2, text):
     ids = gpt2.encode(text)

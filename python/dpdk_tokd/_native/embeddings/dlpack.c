@@ -45,8 +45,11 @@ struct export
 static void
 let_go(void *context, void *self)
 {
-	PyGILState_STATE state = PyGILState_Ensure();
+	PyGILState_STATE state;
 
+	if (!Py_IsInitialized()) /* at the end of the process, as from a static object of C++ */
+		return;
+	state = PyGILState_Ensure();
 	Py_DECREF((PyObject *)context);
 	PyGILState_Release(state);
 	free(self);

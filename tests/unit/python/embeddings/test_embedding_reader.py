@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -324,6 +325,27 @@ def test_a_tensor_outlives_its_reader(agent: Agent) -> None:
         tensor = np.from_dlpack(next(reader))
         reader.close()
         np.testing.assert_array_equal(tensor, WORD[[3, 4]])
+
+
+LATE = """
+import ctypes
+from dpdk_tokd._native import libtok
+
+capsule = libtok.dlpack(object(), 0, 1, 1, 2, 32, 1, 0, False)
+api, name = ctypes.pythonapi, ctypes.py_object(b"used_dltensor")
+api.PyCapsule_GetPointer.restype = ctypes.c_void_p
+tensor = api.PyCapsule_GetPointer(ctypes.py_object(capsule), b"dltensor")
+api.Py_IncRef(name)  # for good, as the name is for good
+assert api.PyCapsule_SetName(ctypes.py_object(capsule), name.value) == 0
+deleter = ctypes.c_void_p.from_address(tensor + 56)  # behind DLTensor and the context
+getattr(ctypes.CDLL(None), "__cxa_atexit")(deleter, ctypes.c_void_p(tensor), None)
+"""
+
+
+def test_a_tensor_outlives_the_interpreter() -> None:
+    """As one in a static object of C++, which is gone when the process exits."""
+    done = subprocess.run([sys.executable, "-c", LATE], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 @pytest.mark.parametrize("dtype", ["f16", "bf16"])

@@ -93,27 +93,48 @@ prepare_first_call(struct vocab *v)
 	Py_XDECREF(text);
 }
 
+/* Converters of PyArg_ParseTuple: a str to bytes, as the path need not be UTF-8. */
+static int
+path_bytes(PyObject *o, void *bytes)
+{
+	if (o == NULL || PyUnicode_Check(o))
+		return PyUnicode_FSConverter(o, bytes);
+	PyErr_Format(PyExc_TypeError, "expected a path as str, not %s", Py_TYPE(o)->tp_name);
+	return 0;
+}
+
+static int
+path_bytes_or_none(PyObject *o, void *bytes)
+{
+	return o == Py_None ? 1 : path_bytes(o, bytes);
+}
+
 static PyObject *
 vocab_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
 	struct tok_load_opts opts = {0};
 	struct tok_error err = {""};
 	struct tok_vocab *loaded;
+	PyObject *name = NULL, *search_path = NULL;
 	Py_buffer text = {0};
-	const char *name;
+	const char *path;
 	struct vocab *v;
 	int strict;
 
 	if (PyTuple_Size(args) < 5) /* by a user */
 		return PyErr_Format(PyExc_TypeError, "use Tokenizer.load(name_or_path)");
-	if (!PyArg_ParseTuple(args, "szzzp|y*", &name, &opts.pretokenizer, &opts.search_path,
-		    &opts.algo, &strict, &text))
+	if (!PyArg_ParseTuple(args, "O&zO&zp|y*", path_bytes, &name, &opts.pretokenizer,
+		    path_bytes_or_none, &search_path, &opts.algo, &strict, &text))
 		return NULL;
+	path = PyBytes_AS_STRING(name);
+	opts.search_path = search_path == NULL ? NULL : PyBytes_AS_STRING(search_path);
 	Py_BEGIN_ALLOW_THREADS
 	loaded = text.obj == NULL
-			 ? tok_vocab_load(name, &opts, &err)
-			 : tok_vocab_load_memory(name, text.buf, (size_t)text.len, &opts, &err);
+			 ? tok_vocab_load(path, &opts, &err)
+			 : tok_vocab_load_memory(path, text.buf, (size_t)text.len, &opts, &err);
 	Py_END_ALLOW_THREADS
+	Py_DECREF(name);
+	Py_XDECREF(search_path);
 	PyBuffer_Release(&text);
 	if (loaded == NULL)
 		return PyErr_Format(PyExc_ValueError, "%s", err.text);
@@ -149,9 +170,12 @@ static PyObject *
 vocab_info(PyObject *self, PyObject *unused)
 {
 	struct tok_vocab_info i = tok_vocab_info(((struct vocab *)self)->vocab);
+	PyObject *source =
+		i.source == NULL ? Py_NewRef(Py_None) : PyUnicode_DecodeFSDefault(i.source);
 
-	return Py_BuildValue("{s:s,s:s,s:s,s:z,s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:n,s:s,s:s}",
-		"name", i.name, "path", i.path, "format", i.format, "source", i.source,
+	return Py_BuildValue("{s:N,s:N,s:s,s:N,s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:n,s:s,s:s}",
+		"name", PyUnicode_DecodeFSDefault(i.name), "path",
+		PyUnicode_DecodeFSDefault(i.path), "format", i.format, "source", source,
 		"pretokenizer", i.pretokenizer, "normalizer", i.normalizer, "algo", i.algo,
 		"checksum", i.checksum, "n_ids", i.n_ids, "n_merges", i.n_merges, "n_special",
 		i.n_special, "n_added", i.n_added, "max_token_bytes", i.max_token_bytes,

@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
+import os
+import pickle
 import random
+import shutil
 import threading
 import zlib
+from pathlib import Path
 
 import dpdk_tokd
 import numpy as np
@@ -44,6 +48,22 @@ def test_ids_equal_the_reference(gpt2, expected, name):
 
 def test_ids_of_real_text_equal_the_reference(gpt2, expected):
     assert gpt2.encode(documents()).tolist() == expected(documents())
+
+
+def test_a_folder_whose_name_is_not_utf8(gpt2, gpt2_file, tmp_path):
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9"))
+    folder.mkdir()
+    copy = Path(shutil.copy(gpt2_file, folder / f"own{gpt2_file.suffix}"))
+    for tok in (
+        dpdk_tokd.Tokenizer.load(copy),
+        dpdk_tokd.Tokenizer.load("own", search_path=folder),
+        pickle.loads(pickle.dumps(dpdk_tokd.Tokenizer.load(copy))),
+    ):
+        assert tok == gpt2 and tok.info.path == str(copy)
+    with pytest.raises(ValueError, match=r"caf.*/none"):
+        dpdk_tokd.Tokenizer.load(folder / "none")
+    with pytest.raises(ValueError, match="null byte"):
+        dpdk_tokd.Tokenizer.load("gpt2\0")
 
 
 @pytest.mark.parametrize("seed", range(20))

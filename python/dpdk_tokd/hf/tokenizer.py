@@ -210,7 +210,8 @@ class HFTokenizer:
     def to_str(self, pretty: bool = False) -> str:
         """The text of a tokenizer.json. ValueError: there is none that is exactly this."""
         self._complete()
-        return json.dumps(self._document, ensure_ascii=False, indent=2 if pretty else None)
+        how: dict[str, Any] = {"indent": 2} if pretty else {"separators": (",", ":")}
+        return json.dumps(self._document, ensure_ascii=False, **how)
 
     def save(self, path: str, pretty: bool = True) -> None:
         """Write `to_str` to a file. ValueError as there; OSError."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import filecmp
 import os
 import pickle
 import random
@@ -64,6 +65,17 @@ def test_a_folder_whose_name_is_not_utf8(gpt2, gpt2_file, tmp_path):
         dpdk_tokd.Tokenizer.load(folder / "none")
     with pytest.raises(ValueError, match="null byte"):
         dpdk_tokd.Tokenizer.load("gpt2\0")
+
+
+@pytest.mark.parametrize("pretty", [False, True])
+def test_what_the_reference_wrote_is_written_alike(gpt2_reference, tmp_path, pretty):
+    (tmp_path / "tokenizer.json").write_text(gpt2_reference.to_str())
+    ours = dpdk_tokd.as_hf(dpdk_tokd.Tokenizer.load(tmp_path / "tokenizer.json"))
+    equal = ours.to_str(pretty) == gpt2_reference.to_str(pretty)
+    assert equal  # pytest would look for the difference for minutes
+    ours.save(str(tmp_path / "ours"), pretty)
+    gpt2_reference.save(str(tmp_path / "theirs"), pretty)
+    assert filecmp.cmp(tmp_path / "ours", tmp_path / "theirs", shallow=False)
 
 
 @pytest.mark.parametrize("seed", range(20))

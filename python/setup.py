@@ -4,6 +4,7 @@ repository, each with its Python binding in one library."""
 
 import os
 import re
+import sys
 import sysconfig
 from pathlib import Path
 
@@ -16,6 +17,11 @@ LIB = Path("lib")  # a link in a clone, a copy in an sdist: MANIFEST.in
 INCLUDE = Path("include")
 
 os.chdir(HERE)  # sources are named relative to this file
+if sysconfig.get_config_var("Py_GIL_DISABLED"):
+    raise SystemExit(
+        f"dpdk-tokd: {sys.executable} is a free-threaded Python: give one with a GIL, whose name has "
+        "no t at the end"
+    )
 for folder in (LIB, INCLUDE):
     if not folder.is_dir():
         raise SystemExit(
@@ -24,10 +30,12 @@ for folder in (LIB, INCLUDE):
         )
 
 
-def extension(binding: str, *libraries: str, needs: tuple[str, ...] = ()) -> Extension:
+def extension(
+    binding: str, *libraries: str, needs: tuple[str, ...] = (), stable: bool = False
+) -> Extension:
     """`binding` names sources in _native/, the first of them the module; each of `libraries` a
     folder of lib/; `needs` libraries of the system. The package is built without an extension whose
-    libraries are not installed."""
+    libraries are not installed. stable: it keeps to the stable ABI of Python 3.11."""
     names = binding.split()
     folders = [LIB / library for library in libraries]
     headers = [h for folder in (*folders, INCLUDE, NATIVE) for h in folder.rglob("*.h")]
@@ -39,7 +47,10 @@ def extension(binding: str, *libraries: str, needs: tuple[str, ...] = ()) -> Ext
         ],
         depends=sorted(map(str, headers)),
         include_dirs=[str(INCLUDE), str(NATIVE), *map(str, folders), numpy.get_include()],
-        define_macros=[("_GNU_SOURCE", None)],
+        define_macros=[
+            ("_GNU_SOURCE", None),
+            *([("Py_LIMITED_API", "0x030B0000")] if stable else []),
+        ],
         libraries=list(needs),
         optional=bool(needs),
         extra_compile_args=[
@@ -50,6 +61,7 @@ def extension(binding: str, *libraries: str, needs: tuple[str, ...] = ()) -> Ext
             "-pthread",
             *for_cpu(),
         ],
+        extra_link_args=["-pthread"],  # before glibc 2.34 a library of its own
     )
 
 
@@ -84,7 +96,7 @@ setup(
             "text/texts text/json_lines text/lists text/utf8_portable text/utf8_avx512",
             "tokenizer",
         ),
-        extension("libtokd client ring", "client", "crc32c", "mix", "reader"),
+        extension("libtokd client ring", "client", "crc32c", "mix", "reader", stable=True),
         extension("block_keys", "block_keys", needs=("crypto",)),
     ],
 )

@@ -5,17 +5,14 @@ from libtok or from an appliance. Imports transformers and torch when it starts.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 
 from . import wire
 from .client import Client
 from .tokenizer import Batch, Tokenizer
-from .tokenizer.batch import Ids
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
+from .tokenizer.batch import Ids, NDArray
 
 Task: TypeAlias = Literal["feature-extraction", "text-classification"]
 
@@ -154,7 +151,7 @@ class Pipeline:
         ids, mask = Batch(np.concatenate(rows), splits).padded(
             pad_id=tokenizer.pad_token_id or 0, side=tokenizer.padding_side
         )
-        given: dict[str, npt.NDArray[Any]] = {
+        given: dict[str, NDArray[Any]] = {
             "input_ids": ids,
             "attention_mask": mask,
             "token_type_ids": np.zeros_like(ids),

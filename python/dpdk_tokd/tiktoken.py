@@ -10,16 +10,12 @@ from functools import cached_property, lru_cache
 from itertools import groupby
 from operator import index
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from ._native import libtok
 from .tokenizer import Tokenizer
-from .tokenizer.batch import ID_MAX, unsigned
+from .tokenizer.batch import ID_MAX, Uint32Ids, unsigned
 from .tokenizer.decode import IdRangeError, ids_for
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
 
 Allowed = Literal["all"] | AbstractSet[str]
 Disallowed = Literal["all"] | Collection[str]
@@ -91,7 +87,7 @@ class Encoding:
         *,
         allowed_special: Allowed = frozenset(),
         disallowed_special: Disallowed = "all",
-    ) -> npt.NDArray[np.uint32]:
+    ) -> Uint32Ids:
         """As `encode`; ids as an array. UnicodeEncodeError: the text has surrogates."""
         _check_text(text)
         _check_allowed(allowed_special)
@@ -146,7 +142,7 @@ class Encoding:
             raise KeyError(text_or_bytes)
         return id
 
-    def _ordinary(self, text: str) -> npt.NDArray[np.uint32]:
+    def _ordinary(self, text: str) -> Uint32Ids:
         return self._tokenizer.encode(
             _check_text(text), add_special_tokens=False, tokens_in_text="none"
         )
@@ -158,7 +154,7 @@ class Encoding:
         may = frozenset(special if allowed == "all" else allowed)
         return may, frozenset(special - may if disallowed == "all" else disallowed or ())
 
-    def _with_special(self, text: str, allowed: frozenset[str]) -> npt.NDArray[np.uint32]:
+    def _with_special(self, text: str, allowed: frozenset[str]) -> Uint32Ids:
         import numpy as np
 
         parts, begin, at = [], 0, 0

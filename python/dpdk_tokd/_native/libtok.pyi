@@ -1,24 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Types of the C extension. Its users are the modules of this package; see libtok.c."""
 
-import mmap
 from collections.abc import Iterable
-from typing import Any, Final, Literal, Self, TypeAlias, TypedDict, TypeVar, final, overload
+from typing import Final, Literal, Self, TypeAlias, TypedDict, TypeVar, final, overload
 
 import numpy as np
 import numpy.typing as npt
 
-Buffer: TypeAlias = bytes | bytearray | memoryview | mmap.mmap | npt.NDArray[np.generic]
+from ..tokenizer.batch import DTypeLike, Ids, Side, TokensInText, Uint32Ids
+from ..tokenizer.stream import Buffer, Text
 
 # Of engine.c: outputs, where the shown lanes are in it, what the engine writes, its own counts,
 # lanes, room.
 EngineMemory: TypeAlias = tuple[Buffer, int, Buffer, Buffer, int, int]
 
-Ids: TypeAlias = npt.NDArray[Any]  # uint32, or the dtype that was asked for
-Uint32Ids: TypeAlias = npt.NDArray[np.uint32]
 Offsets: TypeAlias = npt.NDArray[np.uint64]
-TokensInText: TypeAlias = Literal["all", "not-special", "none"]
-Side: TypeAlias = Literal["left", "right"]
 
 StreamKind = TypeVar("StreamKind", bound=Stream)
 
@@ -83,7 +79,7 @@ class Vocab:
     @overload
     def encode(
         self,
-        text: str | Buffer,
+        text: Text,
         *,
         add_special_tokens: bool = True,
         tokens_in_text: TokensInText = "all",
@@ -94,7 +90,7 @@ class Vocab:
     @overload
     def encode(
         self,
-        text: str | Buffer,
+        text: Text,
         *,
         add_special_tokens: bool = True,
         tokens_in_text: TokensInText = "all",
@@ -105,11 +101,11 @@ class Vocab:
     @overload
     def encode(
         self,
-        text: str | Buffer,
+        text: Text,
         *,
         add_special_tokens: bool = True,
         tokens_in_text: TokensInText = "all",
-        dtype: npt.DTypeLike = "uint32",
+        dtype: DTypeLike = "uint32",
         truncation: bool | int | None = None,
         truncation_side: Side | None = None,
         return_offsets: Literal[False] = False,
@@ -117,11 +113,11 @@ class Vocab:
     @overload
     def encode(
         self,
-        text: str | Buffer,
+        text: Text,
         *,
         add_special_tokens: bool = True,
         tokens_in_text: TokensInText = "all",
-        dtype: npt.DTypeLike = "uint32",
+        dtype: DTypeLike = "uint32",
         truncation: bool | int | None = None,
         truncation_side: Side | None = None,
         return_offsets: Literal[True],
@@ -129,11 +125,11 @@ class Vocab:
     @overload
     def encode(
         self,
-        text: str | Buffer,
+        text: Text,
         *,
         add_special_tokens: bool = True,
         tokens_in_text: TokensInText = "all",
-        dtype: npt.DTypeLike = "uint32",
+        dtype: DTypeLike = "uint32",
         truncation: bool | int | None = None,
         truncation_side: Side | None = None,
         return_offsets: bool = False,
@@ -145,7 +141,7 @@ class Vocab:
         *,
         add_special_tokens: bool,
         tokens_in_text: TokensInText,
-        dtype: npt.DTypeLike,
+        dtype: DTypeLike,
     ) -> StreamKind: ...
     def id_to_token(self, id: int, /) -> bytes | None: ...
     def _describe(self) -> VocabInfoDict: ...
@@ -156,13 +152,13 @@ class Vocab:
     def _added(self) -> list[AddedDict]: ...
     def _encode_texts(
         self,
-        texts: Iterable[str | Buffer],
+        texts: Iterable[Text],
         threads: int,
         /,
         *,
         add_special_tokens: bool,
         tokens_in_text: TokensInText,
-        dtype: npt.DTypeLike,
+        dtype: DTypeLike,
         truncation: bool | int | None,
         truncation_side: Side | None,
     ) -> tuple[Ids, npt.NDArray[np.int64]]: ...
@@ -171,7 +167,7 @@ class Vocab:
     def _decode_stream(self) -> DecodeStream: ...
 
 class Stream:
-    def feed(self, text: str | Buffer, /) -> Ids: ...
+    def feed(self, text: Text, /) -> Ids: ...
     def finish(self) -> Ids: ...
     def close(self) -> None: ...
     @property

@@ -2,7 +2,8 @@
 """Types of the C extension. Its users are client/ and ring/; see client.c and ring.c."""
 
 from os import PathLike
-from typing import Generic, Self, TypeVar, final
+from types import GenericAlias
+from typing import Any, Generic, Self, TypeVar, final
 
 from ..tokenizer.batch import Uint32Ids
 from ..tokenizer.stream import Text
@@ -26,11 +27,16 @@ RING_DROPPED: int
 
 @final
 class Request:
-    status: int
-    reason: int
-    error: int
-    stream_id: int
-    error_text: str | None
+    @property
+    def status(self) -> int: ...
+    @property
+    def reason(self) -> int: ...
+    @property
+    def error(self) -> int: ...
+    @property
+    def stream_id(self) -> int: ...
+    @property
+    def error_text(self) -> str | None: ...
     @property
     def finished(self) -> bool: ...
     def take(self) -> bytearray | None: ...
@@ -53,23 +59,40 @@ class Client:
     def close(self) -> None: ...
 
 class Range:
-    stream_id: int
-    serial: int
-    instance: int
-    epoch: int
-    first: int
-    vocab: int
-    text_end: int
-    worker: int
-    position: int
-    lost_bytes: int
-    t_rx: int
-    t_publish: int
-    t_rx_ns: int
-    t_publish_ns: int
-    block_size: int
-    first_block: int
-    _reason: int
+    @property
+    def stream_id(self) -> int: ...
+    @property
+    def serial(self) -> int: ...
+    @property
+    def instance(self) -> int: ...
+    @property
+    def epoch(self) -> int: ...
+    @property
+    def first(self) -> int: ...
+    @property
+    def vocab(self) -> int: ...
+    @property
+    def text_end(self) -> int: ...
+    @property
+    def worker(self) -> int: ...
+    @property
+    def position(self) -> int: ...
+    @property
+    def lost_bytes(self) -> int: ...
+    @property
+    def t_rx(self) -> int: ...
+    @property
+    def t_publish(self) -> int: ...
+    @property
+    def t_rx_ns(self) -> int: ...
+    @property
+    def t_publish_ns(self) -> int: ...
+    @property
+    def block_size(self) -> int: ...
+    @property
+    def first_block(self) -> int: ...
+    @property
+    def _reason(self) -> int: ...
     @property
     def starts(self) -> bool: ...
     @property
@@ -91,11 +114,15 @@ _R = TypeVar("_R", bound=Range)
 
 @final
 class Reader(Generic[_R]):
-    gone: bool
-    closed: bool
+    @property
+    def gone(self) -> bool: ...
+    @property
+    def closed(self) -> bool: ...
     def __new__(
         cls, path: str | PathLike[str], tap: bool, timeout_ms: int, range_type: type[_R], /
     ) -> Reader[_R]: ...
+    @classmethod
+    def __class_getitem__(cls, item: Any, /) -> GenericAlias: ...
     @property
     def instance(self) -> int: ...
     def next(self) -> _R | None: ...

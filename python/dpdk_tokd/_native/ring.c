@@ -448,6 +448,7 @@ static PyMethodDef reader_methods[] = {
 	{"rings", reader_rings, METH_NOARGS,
 		"((worker, lcore, vocab, data_bytes, tsc_hz, block_size, scheme), (worker, "
 		"overruns, bytes, ranges)) of each."},
+	{"__class_getitem__", Py_GenericAlias, METH_O | METH_CLASS, "Reader[type of its ranges]"},
 	{0},
 };
 

@@ -16,19 +16,16 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
 from ..tokenizer import Stream, Tokenizer
-from ..tokenizer.batch import Ids, check_number
+from ..tokenizer.batch import Ids, TokensInText, check_number
 from ..tokenizer.info import file_state
 from .errors import BulkError
 from .sinks import Lengths, Sink, To, durable, locked, rename, sink_of
 from .sources import Block, Kind, Position, Source, place, texts_of
-
-if TYPE_CHECKING:
-    from .._native.libtok import TokensInText
 
 VERSION = 2  # of manifest and blocks
 JOBS_MAX = 1024

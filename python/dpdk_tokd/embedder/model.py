@@ -6,17 +6,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..tokenizer import Batch, Tokenizer
-from ..tokenizer.batch import Ids
+from ..tokenizer.batch import Ids, NDArray
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-Vectors: TypeAlias = "npt.NDArray[np.float32]"
+Vectors: TypeAlias = NDArray[np.float32]
 
 MODULES = "modules.json"
 ONNX = ("onnx/model.onnx", "model.onnx")
@@ -56,7 +53,7 @@ def _pooling(folder: str, config: dict[str, Any]) -> str:
     return kind
 
 
-def _runs(lengths: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:
+def _runs(lengths: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
     """Rows for one run each, of similar length, so that little is computed for padding."""
     order = np.argsort(-lengths, kind="stable")
     begin = 0

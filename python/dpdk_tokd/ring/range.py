@@ -3,17 +3,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .._native import libtokd as native
-from ..tokenizer.batch import Ids
+from ..tokenizer.batch import Ids, NDArray
 from ..wire import Reason
 from .errors import RingError
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 LLM_D = 0  # enum tokb_scheme, whose keys are numbers
 
@@ -37,7 +34,7 @@ class TokenRange(native.Range):
         return np.frombuffer(self._memory(), np.uint32, len(self))
 
     @property
-    def keys(self) -> npt.NDArray[Any]:
+    def keys(self) -> NDArray[Any]:
         """Keys of the blocks that end in this range, a view of the ring like `tokens`.
 
         As those of `Tokenizer.block_keys`: the first one is that of block `first_block`, which

@@ -5,20 +5,34 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    NamedTuple,
+    TypeAlias,
+    TypeVar,
+    get_args,
+    overload,
+)
 
 import numpy as np
 
 from .._native import libtok
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
     import pyarrow
     import torch
 
-Ids: TypeAlias = "npt.NDArray[Any]"  # uint32, or the dtype that was asked for
-Uint32Ids: TypeAlias = "npt.NDArray[np.uint32]"
+# As numpy.typing has them, which takes longer to import than the rest.
+_Number = TypeVar("_Number", bound=np.generic)
+NDArray: TypeAlias = np.ndarray[Any, np.dtype[_Number]]
+DTypeLike: TypeAlias = np.dtype[Any] | type[Any] | str
+
+Ids: TypeAlias = NDArray[Any]  # uint32, or the dtype that was asked for
+Uint32Ids: TypeAlias = NDArray[np.uint32]
 Side: TypeAlias = Literal["left", "right"]
+TokensInText: TypeAlias = Literal["all", "not-special", "none"]
 
 LENGTH_MAX = 2**31 - 1
 ID_MAX = 2**32 - 1
@@ -53,7 +67,7 @@ def check_number(argument: str, value: int, most: int, *, least: int = 0, words:
     return number
 
 
-def _tensor(array: npt.NDArray[Any]) -> torch.Tensor:
+def _tensor(array: NDArray[Any]) -> torch.Tensor:
     """The same memory as a tensor."""
     import torch
 
@@ -69,7 +83,7 @@ class Padded(NamedTuple):
     """
 
     ids: Ids
-    mask: npt.NDArray[np.uint8]
+    mask: NDArray[np.uint8]
 
     def to_torch(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Both as tensors in the same memory, shape (texts, length); uint32 becomes int32.
@@ -87,7 +101,7 @@ class Batch:
 
     __slots__ = ("ids", "splits")
 
-    def __init__(self, ids: Ids, splits: npt.NDArray[np.int64]) -> None:
+    def __init__(self, ids: Ids, splits: NDArray[np.int64]) -> None:
         self.ids = ids
         self.splits = splits
 
@@ -124,7 +138,7 @@ class Batch:
         return (self[i] for i in range(len(self)))
 
     @property
-    def lengths(self) -> npt.NDArray[np.int64]:
+    def lengths(self) -> NDArray[np.int64]:
         """Number of ids of each text: int64, shape (texts,)."""
         return np.diff(self.splits)
 

@@ -6,13 +6,10 @@ from __future__ import annotations
 from functools import cache
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-from .batch import check_number
+from .batch import NDArray, check_number
 from .decode import IdsLike, ids_for
-
-if TYPE_CHECKING:  # which takes longer to import than the rest
-    import numpy.typing as npt
 
 Scheme: TypeAlias = Literal["llm-d", "vllm-sha256-cbor", "vllm-xxhash-cbor"]
 
@@ -26,7 +23,7 @@ def block_keys(
     seed: str | None = None,
     model: str = "",
     cache_salt: str | None = None,
-) -> npt.NDArray[Any]:
+) -> NDArray[Any]:
     """Keys of the full blocks of `ids`: hashes that LLM routers use to find cached prefixes.
 
     scheme: "llm-d": uint64, shape (blocks,). "vllm-sha256-cbor", "vllm-xxhash-cbor": the bytes of
@@ -42,7 +39,7 @@ def block_keys(
     range. ImportError: the package was built without block keys.
     """
     size = check_number("block_size", block_size, BLOCK_SIZE_MAX, least=1)
-    keys: npt.NDArray[Any] = _native().keys(ids_for(ids), scheme, size, seed, model, cache_salt)
+    keys: NDArray[Any] = _native().keys(ids_for(ids), scheme, size, seed, model, cache_salt)
     return keys
 
 

@@ -9,14 +9,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .config import Message
+
 if TYPE_CHECKING:
     import jinja2
-
-Message: TypeAlias = Mapping[str, Any]
 
 REASONING = ("reasoning_content", "thinking", "reasoning")  # names of the same, the standard first
 OF_TRANSFORMERS = {

@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from .batch import LENGTH_MAX, Side, check_side
+
+Message: TypeAlias = Mapping[str, Any]  # of a conversation
 
 CONFIG = "tokenizer_config.json"
 SPECIAL_TOKENS = "special_tokens_map.json"

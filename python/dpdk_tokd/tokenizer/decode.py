@@ -5,18 +5,15 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from .._native import libtok
-from .batch import ID_MAX, Ids
+from .batch import ID_MAX, Ids, NDArray
 
-if TYPE_CHECKING:  # which takes longer to import than the rest
-    import numpy.typing as npt
-
-IdsLike: TypeAlias = "Sequence[int] | npt.NDArray[np.integer]"
-Kept: TypeAlias = "npt.NDArray[np.bool_]"
+IdsLike: TypeAlias = Sequence[int] | NDArray[np.integer]
+Kept: TypeAlias = NDArray[np.bool_]
 
 
 class IdRangeError(ValueError):

@@ -3,14 +3,19 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
-from typing import Self, TypeAlias
+from mmap import mmap
+from typing import Any, Self, TypeAlias
 
 from .._closing import Closing
 from .._native import libtok
-from .batch import Ids
+from .batch import Ids, NDArray
 
-Text: TypeAlias = str | bytes | bytearray | memoryview
+# Before Python 3.12 array has no parameter.
+Buffer: TypeAlias = bytes | bytearray | memoryview | mmap | array | NDArray[Any]  # type: ignore[type-arg]
+Text: TypeAlias = str | Buffer
+OneText: TypeAlias = str | bytes | bytearray | memoryview  # an array may be one of texts
 Chunks: TypeAlias = Iterable[Text] | AsyncIterable[Text]
 
 

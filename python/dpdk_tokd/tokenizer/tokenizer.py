@@ -12,22 +12,30 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from .._native import libtok
-from .batch import ID_MAX, LENGTH_MAX, Batch, Ids, Padded, Side, check_number, check_side
+from .batch import (
+    ID_MAX,
+    LENGTH_MAX,
+    Batch,
+    DTypeLike,
+    Ids,
+    Padded,
+    Side,
+    TokensInText,
+    check_number,
+    check_side,
+)
 from .block_keys import block_keys
-from .config import Config, config_of
+from .config import Config, Message, config_of
 from .decode import DecodeStream, IdsLike, Kept, ids_for, kept_but, without
 from .hub import vocabulary_of
 from .info import Padding, Template, Truncation, VocabInfo, file_state
-from .stream import Chunks, Stream, Text
+from .stream import Chunks, OneText, Stream, Text
 
 if TYPE_CHECKING:  # which takes longer to import than the rest
-    import numpy.typing as npt
-
     from ..hf import HFTokenizer
     from ..tiktoken import Encoding
-    from .chat import Message
 
-ONE_TEXT = (str, bytes, bytearray, memoryview)
+ONE_TEXT = (str, bytes, bytearray, memoryview)  # OneText
 
 
 def _side(left: bool) -> Side:
@@ -147,8 +155,8 @@ class Tokenizer(libtok.Vocab):
         texts: Iterable[Text],
         *,
         add_special_tokens: bool = True,
-        tokens_in_text: libtok.TokensInText = "all",
-        dtype: npt.DTypeLike = "uint32",
+        tokens_in_text: TokensInText = "all",
+        dtype: DTypeLike = "uint32",
         truncation: bool | int | None = None,
         truncation_side: Side | None = None,
         padding: Literal[False] = False,
@@ -161,8 +169,8 @@ class Tokenizer(libtok.Vocab):
         texts: Iterable[Text],
         *,
         add_special_tokens: bool = True,
-        tokens_in_text: libtok.TokensInText = "all",
-        dtype: npt.DTypeLike = "uint32",
+        tokens_in_text: TokensInText = "all",
+        dtype: DTypeLike = "uint32",
         truncation: bool | int | None = None,
         truncation_side: Side | None = None,
         padding: Literal[True, "longest"] | int,
@@ -177,8 +185,8 @@ class Tokenizer(libtok.Vocab):
         texts: Iterable[Text],
         *,
         add_special_tokens: bool = True,
-        tokens_in_text: libtok.TokensInText = "all",
-        dtype: npt.DTypeLike = "uint32",
+        tokens_in_text: TokensInText = "all",
+        dtype: DTypeLike = "uint32",
         truncation: bool | int | None = None,
         truncation_side: Side | None = None,
         padding: bool | Literal["longest"] | int = False,
@@ -269,8 +277,8 @@ class Tokenizer(libtok.Vocab):
         chunks: Chunks | None = None,
         *,
         add_special_tokens: bool = True,
-        tokens_in_text: libtok.TokensInText = "all",
-        dtype: npt.DTypeLike = "uint32",
+        tokens_in_text: TokensInText = "all",
+        dtype: DTypeLike = "uint32",
     ) -> Stream:
         """A new text that will come in pieces, cut anywhere.
 
@@ -292,12 +300,12 @@ class Tokenizer(libtok.Vocab):
         return stream
 
     @overload
-    def __call__(self, text: Text, **how: Any) -> Ids: ...
+    def __call__(self, text: OneText, **how: Any) -> Ids: ...
 
     @overload
     def __call__(self, text: Iterable[Text], **how: Any) -> Batch | Padded: ...
 
-    def __call__(self, text: Text | Iterable[Text], **how: Any) -> Ids | Batch | Padded:
+    def __call__(self, text: OneText | Iterable[Text], **how: Any) -> Ids | Batch | Padded:
         """`encode` of one text, `encode_batch` of several; arguments and errors as theirs."""
         if isinstance(text, ONE_TEXT) or not isinstance(text, Iterable):
             ids: Ids = self.encode(text, **how)

@@ -7,7 +7,6 @@ import os
 import sys
 from contextlib import suppress
 from functools import cache
-from pathlib import Path
 
 
 def cpus() -> int:
@@ -19,21 +18,21 @@ def cpus() -> int:
 @cache
 def _quota() -> int:
     group = "/"  # as a container sees its own
-    with suppress(OSError):
-        for line in Path("/proc/self/cgroup").read_text().splitlines():
+    with suppress(OSError), open("/proc/self/cgroup") as file:
+        for line in file.read().splitlines():
             if line.startswith("0::"):  # of version 2
                 group = line[3:]
     return quota_of(group)
 
 
-def quota_of(group: str, root: Path = Path("/sys/fs/cgroup")) -> int:
+def quota_of(group: str, root: str = "/sys/fs/cgroup") -> int:
     """CPUs by the time that a control group, and each one above it, may take; rounded up."""
     least = sys.maxsize
-    inner = root / group.lstrip("/")
-    for folder in (inner, *inner.parents):
-        with suppress(OSError, ValueError):  # it has no such file, or no limit: "max"
-            limit, period = map(int, (folder / "cpu.max").read_text().split())
+    folder = f"{root}/{group}".rstrip("/")
+    while True:
+        with suppress(OSError, ValueError), open(f"{folder}/cpu.max") as file:
+            limit, period = map(int, file.read().split())  # no limit: "max"
             least = min(least, -(-limit // period))
         if folder == root:
-            break
-    return least
+            return least
+        folder = os.path.dirname(folder)

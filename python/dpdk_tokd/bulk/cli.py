@@ -75,7 +75,11 @@ def parser() -> argparse.ArgumentParser:
         "or all; default: %(default)s",
     )
     p.add_argument(
-        "-j", "--jobs", metavar="N", type=_count, help="threads; default: one per processor"
+        "-j",
+        "--jobs",
+        metavar="N",
+        type=_count,
+        help="threads; default: one per CPU that this process may use",
     )
     return top
 

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
+from .._cpus import cpus
 from ..tokenizer import Stream, Tokenizer
 from ..tokenizer.batch import Ids, TokensInText, check_number
 from ..tokenizer.info import file_state
@@ -80,7 +81,7 @@ def encode_files(
     field: of JSON lines, or column of Parquet; None: "text". separator: ends a document of a text
     file; None: each file is one document. append: a token, or an id, put behind each document that
     is not empty. tokens_in_text: special tokens stay text unless it is "all". jobs: threads; None:
-    one per available processor. progress: called after each block.
+    one per CPU, by affinity and the quota of the control group. progress: called after each block.
 
     If it is interrupted, the same call continues. The result is the same, byte for byte.
     BulkError names the file, line and remedy; ValueError: the vocabulary cannot be loaded, or an
@@ -132,7 +133,7 @@ def encode_files(
                 sink.open(manifest.state)
                 run = _Run(job, sink, manifest, progress or (lambda _: None))
                 blocks = source.blocks(paths, manifest.at)
-                return run.all(blocks, jobs or len(os.sched_getaffinity(0)))
+                return run.all(blocks, jobs or cpus())
             finally:
                 sink.close()
     except OSError as error:

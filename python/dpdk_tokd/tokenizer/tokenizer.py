@@ -11,6 +11,7 @@ from importlib import import_module
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
+from .._cpus import cpus
 from .._native import libtok
 from .batch import (
     ID_MAX,
@@ -202,8 +203,8 @@ class Tokenizer(libtok.Vocab):
         "longest". padding_side, pad_to_multiple_of, pad_id: None: the file's, else those of
         `tokenizer_config.json`, else right, not rounded, the id of [PAD] or <pad>. Lengths are at
         most 2**31 - 1; mind the memory for the rows.
-        threads: the most to use; None: one per available processor. Small batches use fewer. The
-        ids do not depend on it.
+        threads: the most to use; None: one per CPU, by affinity and the quota of the control group.
+        Small batches use fewer. The ids do not depend on it.
         Errors are those of `encode`; they name the text by its index. ValueError: there is no id to
         pad with, a text is longer than its row, or an argument would be ignored.
         """
@@ -212,7 +213,7 @@ class Tokenizer(libtok.Vocab):
         if isinstance(texts, (Mapping, set, frozenset)):  # whose keys, or order, nobody means
             raise TypeError(f"texts: expected a list of texts, got {type(texts).__name__}")
         if threads is None:
-            threads = min(len(os.sched_getaffinity(0)), libtok.THREADS_MAX)
+            threads = min(cpus(), libtok.THREADS_MAX)
         side = check_side("padding_side", padding_side)
         if pad_to_multiple_of is not None:
             check_number("pad_to_multiple_of", pad_to_multiple_of, LENGTH_MAX)

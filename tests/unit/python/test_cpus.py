@@ -20,12 +20,12 @@ def test_a_quota_of_any_group_above_counts(tmp_path: Path) -> None:
         (inner, "150000 100000"),
     ):
         (folder / "cpu.max").write_text(text + "\n")
-    assert quota_of("/pods/one", root) == 2
-    assert quota_of("/pods", root) == 4
-    assert quota_of("/", root) == 4
+    assert quota_of("/pods/one", str(root)) == 2
+    assert quota_of("/pods", str(root)) == 4
+    assert quota_of("/", str(root)) == 4
     (root / "cpu.max").unlink()
-    assert quota_of("/pods", root) > 1 << 20
-    assert quota_of("/gone/since", root) > 1 << 20
+    assert quota_of("/pods", str(root)) > 1 << 20
+    assert quota_of("/gone/since", str(root)) > 1 << 20
 
 
 def test_the_affinity_counts() -> None:

@@ -380,10 +380,24 @@ tokg_agent_run(struct tokg_agent *a, struct tokg_error *err)
 	uint64_t now_ns = tokg_now_ns(), control_ns = 0, busy_ns = 0;
 	long pause = PAUSE_FIRST_NS;
 
-	if (!tokg_consumer_start(&a->consumer, a->device, a->o->stuck_ms, now_ns, err))
-		return false;
 	while (a->n_signals == 0) {
 		const uint32_t n = poll_data(a);
+
+bool
+tokg_agent_start(struct tokg_agent *a, struct tokg_error *err)
+{
+	const struct tokg_consumer_calls calls = {consumer_ended, during_stop, a};
+
+	if (!tokg_consumer_start(&a->consumer, a->device, a->o->stuck_ms, tokg_now_ns(), err))
+		return false;
+	while (a->consumer.heartbeat == 0 && a->n_signals == 0) {
+		pause_ns(a, PAUSE_LAST_NS);
+		poll_control(a, tokg_now_ns());
+		if (tokg_consumer_watch(&a->consumer, tokg_now_ns(), &calls, err) < 0)
+			return false;
+	}
+	return true;
+}
 
 		now_ns = tokg_now_ns();
 		if (n > 0) {

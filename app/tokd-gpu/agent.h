@@ -42,7 +42,12 @@ struct tokg_agent {
  * in any case. */
 bool tokg_agent_open(struct tokg_agent *a, const struct tokg_options *o, struct tokg_device *device,
 	uint64_t instance, uint32_t ring_epoch, struct tokg_error *err);
-/* Runs until a signal (true) or a fatal error (false and `err`). */
+/*
+ * Starts the consumer and waits for its first heartbeat, or for a signal. False and `err`: it
+ * cannot start, or gives no sign of life, also after restarts.
+ */
+bool tokg_agent_start(struct tokg_agent *a, struct tokg_error *err);
+/* After that: runs until a signal (true) or a fatal error (false and `err`). */
 bool tokg_agent_run(struct tokg_agent *a, struct tokg_error *err);
 /* False: the consumer does not end: leave by _exit (device.h). */
 bool tokg_agent_close(struct tokg_agent *a);

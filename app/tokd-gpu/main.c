@@ -106,12 +106,32 @@ drop_privileges(struct tokg_error *err)
 	return n_silent >= 0;
 }
 
+static void
+say_ready(const struct tokg_options *o, const struct tokg_device *device,
+	const struct tokg_agent *agent)
+{
+	const struct tokg_geometry *g = &device->geometry;
+
+	if (o->text_vocab != NULL)
+		tokg_log("texts of up to %u bytes are tokenized with %s (0x%08x)",
+			tokg_text_most(g), o->text_vocab, agent->text_vocab);
+	tokg_log("ready: %s, %u producers of %u slots, %s of %u x %u %s, instance %016" PRIx64
+		 ", subscribers at %s",
+		device->ops->name, g->producers, g->slots, tokg_kind_name(g->kind), g->n_ids,
+		g->dim, tokg_dtype_name(g->dtype), agent->instance, o->subscribers_socket);
+	if (g->lanes > 0)
+		tokg_log("%u lanes of one producer, log of %u words: %s", g->lanes, g->log,
+			o->external_engine ? "an engine that attaches makes ids"
+					   : "a stand-in for a model makes ids");
+	if (device->sharing[0] != '\0')
+		tokg_log("%s", device->sharing);
+}
+
 /* EXIT_USAGE: options, table or vocabulary that cannot be; a restart cannot help. */
 static int
 run(const struct tokg_options *o, struct tokg_table_set *set, const struct tok_vocab *text,
 	struct tokg_error *err)
 {
-	const struct tokg_geometry *g;
 	struct tokg_device_config c;
 	struct tokg_device *device;
 	struct tokg_agent agent;
@@ -133,28 +153,15 @@ run(const struct tokg_options *o, struct tokg_table_set *set, const struct tok_v
 	tokg_tables_free(set); /* the device has a copy */
 	if (device == NULL)
 		return EXIT_FAILED;
-	g = &device->geometry;
 	good = tokg_agent_open(&agent, o, device, instance, c.ring_epoch, err) &&
 	       drop_privileges(err);
 	if (good && text != NULL) {
 		agent.text_vocab = tok_vocab_info(text).checksum;
 		agent.text_flags = TEXT_FLAGS;
-		tokg_log("texts of up to %u bytes are tokenized with %s (0x%08x)",
-			tokg_text_most(g), o->text_vocab, agent.text_vocab);
 	}
+	good = good && tokg_agent_start(&agent, err);
 	if (good) {
-		tokg_log(
-			"ready: %s, %u producers of %u slots, %s of %u x %u %s, instance %016" PRIx64
-			", subscribers at %s",
-			device->ops->name, g->producers, g->slots, tokg_kind_name(g->kind),
-			g->n_ids, g->dim, tokg_dtype_name(g->dtype), instance,
-			o->subscribers_socket);
-		if (g->lanes > 0)
-			tokg_log("%u lanes of one producer, log of %u words: %s", g->lanes, g->log,
-				o->external_engine ? "an engine that attaches makes ids"
-						   : "a stand-in for a model makes ids");
-		if (device->sharing[0] != '\0')
-			tokg_log("%s", device->sharing);
+		say_ready(o, device, &agent);
 		tokd_notify("READY=1");
 		good = tokg_agent_run(&agent, err);
 	}

@@ -23,7 +23,9 @@
 #define WAIT_MS 5000
 
 struct fixture {
-	struct fake fake;
+	struct fake fake; /* first */
+	struct tokg_device_ops ops;
+	uint32_t looks; /* at the consumer's heartbeat */
 	struct tokg_options options;
 	struct tokg_agent agent;
 	struct tokg_error err;
@@ -43,7 +45,7 @@ run(void *arg)
 
 /* As device_cuda has it: no memfd, and a dma-buf if the driver makes one. */
 static void
-begin(struct fixture *f, bool dmabuf)
+open_agent(struct fixture *f, bool dmabuf)
 {
 	struct tokg_options *const o = &f->options;
 
@@ -62,7 +64,24 @@ begin(struct fixture *f, bool dmabuf)
 		.n_listen = 1};
 	if (!tokg_agent_open(&f->agent, o, &f->fake.device, 5, 77, &f->err))
 		fail_msg("%s", f->err.text);
+	f->ops = *f->fake.device.ops;
+	f->fake.device.ops = &f->ops;
+	fake_set_word(&f->fake, offsetof(struct tokg_ctl, heartbeat), 1);
+}
+
+static void
+start_agent(struct fixture *f)
+{
+	if (!tokg_agent_start(&f->agent, &f->err))
+		fail_msg("%s", f->err.text);
 	assert_int_equal(pthread_create(&f->thread, NULL, run, f), 0);
+}
+
+static void
+begin(struct fixture *f, bool dmabuf)
+{
+	open_agent(f, dmabuf);
+	start_agent(f);
 }
 
 static int
@@ -209,6 +228,49 @@ FIXTURE_TEST(a_subscriber_is_given_the_ipc_handle_or_told_that_there_is_none)
 	assert_int_equal(rep.outputs, TOKG_OUTPUTS_CUDA_IPC);
 	assert_memory_equal(rep.ipc, d->ipc, sizeof(rep.ipc));
 	assert_memory_equal(rep.uuid, d->uuid, sizeof(rep.uuid));
+}
+
+static int
+beat_late(struct tokg_device *d, uint64_t offset, void *to, size_t bytes)
+{
+	struct fixture *f = (struct fixture *)d;
+
+	if (offset == offsetof(struct tokg_ctl, heartbeat))
+		fake_set_word(&f->fake, offset, ++f->looks >= 3);
+	memcpy(to, (uint8_t *)d->region + offset, bytes);
+	return 0;
+}
+
+static int
+start_fails(struct tokg_device *d, uint32_t incarnation, struct tokg_error *err)
+{
+	strcpy(err->text, "no room for its blocks");
+	return -1;
+}
+
+/* What waits for tokd-gpu is told after that. */
+FIXTURE_TEST(it_has_started_when_the_consumer_gives_a_sign_of_life)
+{
+	struct fixture *f = *state;
+
+	open_agent(f, true);
+	f->ops.read = beat_late;
+	start_agent(f);
+	assert_true(f->looks >= 3);
+}
+
+FIXTURE_TEST(a_consumer_that_cannot_start_ends_it)
+{
+	struct fixture *f = *state;
+	int (*own)(struct tokg_device *, uint32_t, struct tokg_error *);
+
+	open_agent(f, true);
+	own = f->ops.start;
+	f->ops.start = start_fails;
+	assert_false(tokg_agent_start(&f->agent, &f->err));
+	assert_string_equal(f->err.text, "no room for its blocks");
+	f->ops.start = own;
+	start_agent(f);
 }
 
 int

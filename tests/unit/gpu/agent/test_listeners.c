@@ -19,6 +19,8 @@
 #include "fake_device.h"
 #include "handshake/link.h"
 
+#define FIXTURE_TEST(name) TEST_WITH(name, setup, teardown)
+
 #define LISTENERS 2
 #define WAIT_MS 5000
 
@@ -66,12 +68,22 @@ tokg_verbs_end(struct tokg_verbs_server *s, uint32_t producer)
 		s->has = false;
 }
 
+struct fixture {
+	struct fake fake;
+	struct tokg_options options;
+	struct tokg_agent agent;
+	struct tokg_error err;
+	pthread_t thread;
+	char folder[32], subscribers[64];
+	bool ran;
+};
+
 static void *
 run(void *arg)
 {
-	struct tokg_error err;
+	struct fixture *f = arg;
 
-	tokg_agent_run(arg, &err);
+	f->ran = tokg_agent_start(&f->agent, &f->err) && tokg_agent_run(&f->agent, &f->err);
 	return NULL;
 }
 
@@ -124,50 +136,66 @@ say_hello(const struct tokg_listen *l, const struct tokg_welcome *before)
 		assert_int_equal(poll(&p, 1, WAIT_MS), 1);
 	while (tokg_link_read(s, &w, sizeof(w), &moved, NULL) == 0);
 	close(s);
-	if (w.producer != 0)
-		fail_msg("%s", w.message);
 	return w;
 }
 
-TEST(each_listener_has_verbs_at_its_address_and_a_producer_slot_is_with_one)
+static int
+setup(void **state)
 {
-	char folder[] = "/tmp/tokg-XXXXXX", subscribers[64];
+	struct fixture *const f = *state = calloc(1, sizeof(*f));
 	const uint16_t port = free_port();
-	const struct tokg_options o = {.subscribers_mode = 0600,
-		.subscribers_socket = subscribers,
+
+	fake_open(&f->fake);
+	fake_set_word(&f->fake, offsetof(struct tokg_ctl, heartbeat), 1);
+	strcpy(f->folder, "/tmp/tokg-XXXXXX");
+	assert_non_null(mkdtemp(f->folder));
+	snprintf(f->subscribers, sizeof(f->subscribers), "%s/subscribers", f->folder);
+	f->options = (struct tokg_options){.subscribers_mode = 0600,
+		.subscribers_socket = f->subscribers,
 		.subscriber_timeout_ms = 1000,
 		.stuck_ms = 60000,
 		.listen = {{.host = "127.0.0.1", .port = port},
 			{.host = "127.0.0.2", .port = port}},
 		.n_listen = LISTENERS};
-	struct tokg_error err;
-	struct tokg_welcome w;
-	struct tokg_agent a;
-	pthread_t thread;
-	struct fake fake;
-
-	fake_open(&fake);
-	assert_non_null(mkdtemp(folder));
-	snprintf(subscribers, sizeof(subscribers), "%s/subscribers", folder);
-	if (!tokg_agent_open(&a, &o, &fake.device, 5, 77, &err))
-		fail_msg("%s", err.text);
+	if (!tokg_agent_open(&f->agent, &f->options, &f->fake.device, 5, 77, &f->err))
+		fail_msg("%s", f->err.text);
 	assert_int_equal(n_servers, LISTENERS);
+	return pthread_create(&f->thread, NULL, run, f);
+}
+
+/* It has ended. */
+static int
+teardown(void **state)
+{
+	struct fixture *const f = *state;
+
+	assert_true(tokg_agent_close(&f->agent));
+	assert_int_equal(n_servers, 0);
+	fake_close(&f->fake);
+	rmdir(f->folder);
+	free(f);
+	return 0;
+}
+
+FIXTURE_TEST(each_listener_has_verbs_at_its_address_and_a_producer_slot_is_with_one)
+{
+	struct fixture *const f = *state;
+	struct tokg_welcome w;
+
 	assert_string_equal(servers[0].host, "127.0.0.1");
 	assert_string_equal(servers[1].host, "127.0.0.2");
-	assert_int_equal(pthread_create(&thread, NULL, run, &a), 0);
-
-	w = say_hello(&o.listen[1], NULL);
+	w = say_hello(&f->options.listen[1], NULL);
+	if (w.producer != 0)
+		fail_msg("%s", w.message);
 	assert_true(servers[1].has && !servers[0].has);
-	say_hello(&o.listen[0], &w);
+	w = say_hello(&f->options.listen[0], &w);
+	if (w.producer != 0)
+		fail_msg("%s", w.message);
 	assert_true(servers[0].has && !servers[1].has);
 	assert_false(both);
-
 	kill(getpid(), SIGTERM); /* blocked: it comes by signalfd */
-	pthread_join(thread, NULL);
-	assert_true(tokg_agent_close(&a));
-	assert_int_equal(n_servers, 0);
-	fake_close(&fake);
-	rmdir(folder);
+	pthread_join(f->thread, NULL);
+	assert_true(f->ran);
 }
 
 int

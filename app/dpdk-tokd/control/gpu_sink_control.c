@@ -19,7 +19,7 @@
 #define TRY_MS 1000	  /* between attempts to connect */
 #define POLL_MS 5	  /* between polls of the sinks */
 #define LOG_MS 1000	  /* between log lines about failed texts */
-#define READ_US 5	  /* between reads of the back area, if each shows something ... */
+#define READ_US 2	  /* between reads of the back area, if each shows something ... */
 #define READ_LANES_US 1	  /* ... or if ids come back, too ... */
 #define READ_MOST_US 50	  /* ... and if none does */
 #define DEAD_MS 1000	  /* without a heartbeat the agent is dead */

@@ -56,6 +56,7 @@ shortest_interval(const struct tokg_sink *s)
 static bool
 post_all(struct tokg_sink *s, uint64_t head, uint64_t now, bool idle)
 {
+	const uint32_t n_out = s->n_out;
 	int rc = 1;
 
 	s->poll_posts = 0;
@@ -76,18 +77,22 @@ post_all(struct tokg_sink *s, uint64_t head, uint64_t now, bool idle)
 	if (s->poll_posts == 0)
 		return true;
 	s->interval = shortest_interval(s);
+	s->t_post = now;
+	/* A read at once, behind a pause, would be too early for what was just posted. */
+	if (n_out == 0 && s->n_out > 0 && !s->reading)
+		s->t_read = now;
 	return s->t->ops->flush(s->t) >= 0 || tokg_sink_break(s, TOKG_CONNECTION);
 }
 
-/* The more often, the more there is to see. */
+/* The more often, the more there is to see, or is expected: something was posted. */
 static void
-adapt_interval(struct tokg_sink *s)
+adapt_interval(struct tokg_sink *s, uint64_t now)
 {
 	const uint64_t longer = s->interval + s->interval / 2 + 1, shortest = shortest_interval(s);
 
 	if (s->news)
 		s->interval /= 2;
-	else
+	else if (now - s->t_post >= s->read_ticks_most)
 		s->interval = longer < s->read_ticks_most ? longer : s->read_ticks_most;
 	if (s->interval < shortest)
 		s->interval = shortest;
@@ -154,7 +159,7 @@ tokg_sink_poll(struct tokg_sink *s, uint64_t head, uint64_t now, bool idle)
 		return tokg_sink_break(s, TOKG_CONNECTION);
 	if (s->t->n_reads != s->n_reads) {
 		intact = tokg_sink_take_back(s, now);
-		adapt_interval(s);
+		adapt_interval(s, now);
 	}
 	intact = intact && post_all(s, head, now, idle) && read_when_due(s, now);
 	move_cursor(s);

@@ -38,8 +38,9 @@ struct tokg_sink_config {
 	uint64_t batch_ticks;  /* the longest that a small record waits for others; 0: no wait */
 	/*
 	 * Between reads of the back area while slots are posted or lanes are used: shorter after a
-	 * read that showed something and when something is posted, longer after one that did not.
-	 * At least read_ticks; read_ticks_lanes while lanes are used.
+	 * read that showed something and when something is posted, longer after one that did not if
+	 * nothing was posted for read_ticks_most. At least read_ticks; read_ticks_lanes while lanes
+	 * are used.
 	 */
 	uint64_t read_ticks, read_ticks_lanes, read_ticks_most;
 	uint64_t dead_ticks; /* without a heartbeat for this time the agent is dead */

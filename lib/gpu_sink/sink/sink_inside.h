@@ -120,7 +120,9 @@ struct tokg_sink {
 	uint64_t *out_end;
 	uint64_t out_fifo_mask;
 	/* the back area */
-	uint64_t n_reads, t_read; /* last seen; start of the last read */
+	uint64_t n_reads; /* last seen */
+	uint64_t t_read;  /* start of the last read, or of a wait for the next */
+	uint64_t t_post;  /* the last post */
 	uint64_t heartbeat, t_alive;
 	bool reading, watching, news;
 	bool resumed; /* connected again: asks may be lost */

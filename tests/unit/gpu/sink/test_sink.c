@@ -514,7 +514,7 @@ SINK_TEST(reads_that_never_end_are_a_dead_agent)
 	uint32_t i = 0;
 
 	one(w, IDS);
-	turns(w, 1);
+	turns(w, 2);
 	w->read_asked = false; /* lost */
 	while (turn(w, true) && i++ < 10000)
 		w->now += 50;
@@ -662,4 +662,26 @@ SINK_TEST(what_the_agent_does_not_know_to_be_shed_is_told_to_it_first)
 	one(w, IDS);
 	settle_all(w);
 	assert_int_equal(count_of(w, TOKG_C_SHED), 2);
+}
+
+TEST(what_is_posted_after_a_pause_is_looked_at_soon_and_often)
+{
+	struct world *w = small_world(0);
+	uint64_t reads;
+
+	w->config.read_ticks_most = 1000;
+	tokg_sink_free(w->sink);
+	w->sink = tokg_sink_create(&w->config, &(struct tokg_error){""});
+	w->now += 10000;
+	one(w, IDS);
+	for (uint32_t i = 0; i < 2; i++, w->now += w->config.read_ticks / 2)
+		assert_true(turn(w, true));
+	assert_int_equal(count_of(w, TOKG_C_READS), 0); /* it would be too early */
+	for (uint32_t i = 0; i < 160; i++, w->now += w->config.read_ticks / 2)
+		assert_true(turn(w, true));
+	reads = count_of(w, TOKG_C_READS);
+	assert_in_range(reads, 75, 80); /* one each read_ticks, though none shows something */
+	w->now += w->config.read_ticks_most;
+	settle_all(w);
+	world_free(w);
 }

@@ -40,8 +40,9 @@ fence(void *owner, uint32_t producer)
 	struct tokg_agent *a = owner;
 
 	for (uint32_t i = 0; i < a->o->n_listen; i++) {
-		if (a->listener[i].verbs != NULL)
-			tokg_verbs_end(a->listener[i].verbs, producer);
+		if (a->listener[i].verbs != NULL &&
+			!tokg_verbs_end(a->listener[i].verbs, producer, &a->unfenced))
+			a->producers.broken = true;
 	}
 }
 
@@ -87,6 +88,10 @@ grant_verbs(const struct tokg_agent_listener *l, uint32_t producer, const struct
 	struct tokg_welcome *w, struct tokg_error *err)
 {
 	fence(l->agent, producer);
+	if (l->agent->unfenced.text[0] != '\0') {
+		*err = l->agent->unfenced;
+		return false;
+	}
 	return tokg_verbs_grant(l->verbs, producer, &hello->qp, w, err);
 }
 
@@ -99,7 +104,7 @@ grant(void *owner, uint64_t id, const struct tokg_hello *hello, struct tokg_welc
 	uint32_t producer;
 	int rc;
 
-	if (a->n_signals > 0) {
+	if (a->n_signals > 0 || a->producers.broken) {
 		snprintf(w->message, sizeof(w->message), "tokd-gpu is stopping");
 		return -1;
 	}
@@ -374,16 +379,6 @@ drain(struct tokg_agent *a, struct tokg_error *err)
 }
 
 bool
-tokg_agent_run(struct tokg_agent *a, struct tokg_error *err)
-{
-	const struct tokg_consumer_calls calls = {consumer_ended, during_stop, a};
-	uint64_t now_ns = tokg_now_ns(), control_ns = 0, busy_ns = 0;
-	long pause = PAUSE_FIRST_NS;
-
-	while (a->n_signals == 0) {
-		const uint32_t n = poll_data(a);
-
-bool
 tokg_agent_start(struct tokg_agent *a, struct tokg_error *err)
 {
 	const struct tokg_consumer_calls calls = {consumer_ended, during_stop, a};
@@ -399,6 +394,16 @@ tokg_agent_start(struct tokg_agent *a, struct tokg_error *err)
 	return true;
 }
 
+bool
+tokg_agent_run(struct tokg_agent *a, struct tokg_error *err)
+{
+	const struct tokg_consumer_calls calls = {consumer_ended, during_stop, a};
+	uint64_t now_ns = tokg_now_ns(), control_ns = 0, busy_ns = 0;
+	long pause = PAUSE_FIRST_NS;
+
+	while (a->n_signals == 0) {
+		const uint32_t n = poll_data(a);
+
 		now_ns = tokg_now_ns();
 		if (n > 0) {
 			busy_ns = now_ns;
@@ -410,6 +415,10 @@ tokg_agent_start(struct tokg_agent *a, struct tokg_error *err)
 			if (tokg_consumer_watch(&a->consumer, now_ns, &calls, err) < 0)
 				return false;
 		}
+		if (a->unfenced.text[0] != '\0')
+			return tokg_agent_wrong(err,
+				"%.160s: it could write into its successor's slots: see dmesg",
+				a->unfenced.text);
 		if (a->producers.broken)
 			return tokg_agent_wrong(err,
 				"the device %s does not answer: see dmesg, and restart tokd-gpu",

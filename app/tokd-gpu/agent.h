@@ -34,8 +34,10 @@ struct tokg_agent {
 	struct tokg_subscribers subscribers;
 	struct tokg_consumer consumer;
 	struct tokg_agent_listener listener[TOKG_LISTEN_MAX];
+	struct tokg_error unfenced; /* of a queue pair that cannot be destroyed: fatal */
 	int epoll, signals;
 	uint32_t n_signals; /* SIGINT or SIGTERM so far */
+
 };
 
 /* Opens all but the consumer, and takes over the device. False and `err`; call tokg_agent_close

@@ -134,7 +134,10 @@ resume(struct tokg_producers *p, const struct tokg_hello *h, uint64_t link, uint
 	return 1;
 }
 
-/* A successor must not get what its predecessor asked for, whose writes are fenced. */
+/*
+ * A successor must not get what its predecessor asked for. What still lands has the epoch of that,
+ * but its bits wrap.
+ */
 static void
 clear_asks(struct tokg_producers *p, uint32_t producer)
 {

@@ -50,7 +50,11 @@ struct tokg_producer {
 struct tokg_producers_calls {
 	/* Closes this connection; may call tokg_producers_left. */
 	void (*disconnect)(void *owner, uint64_t link);
-	/* After it returns, nothing in flight can land in the producer slot. */
+	/*
+	 * After it returns, nothing more is sent to the producer slot by RDMA. What was sent to a
+	 * GPU may still land. A process that has mapped the ring is not kept from writing; the
+	 * sink does not, once its connection is broken.
+	 */
 	void (*fence)(void *owner, uint32_t producer);
 	void *owner;
 };
@@ -67,7 +71,7 @@ struct tokg_producers {
 	struct tokg_hdr *hdr;		/* [slots], scratch */
 	uint64_t *lane;			/* [2 * lanes], scratch */
 	uint64_t grants, resumes, ended;
-	bool broken; /* the device failed to read or write a word: fatal */
+	bool broken; /* the device failed to read or write a word, or its owner to fence: fatal */
 };
 
 /* For a new device with an empty ring. False: no memory. */

@@ -8,15 +8,16 @@
  *      ▲                                                                             │
  *      └────────────────────────────── one READ ─────────────────────────────────────┘
  *
- * What is as in the code: a write that was posted lands later, and is lost with its queue pair; asks
- * of one lane land in order, and headers before or after them. A READ may have `ended` newer than
+ * What is as in the code: a write that was posted lands later, and is lost with its queue pair; but
+ * asks of a producer that died may land after that, also after the agent has granted a successor.
+ * Asks of one lane land in order, and headers before or after them. A READ may have `ended` newer than
  * the log. Workers and engine end at any step, and the next incarnation begins when they have.
  * Laps wrap after two, turns after three.
  *
  * What is simpler: one producer at a time. A token is the text that it was made for and its index;
  * the code has neither, so the reader here only compares them with what it expects. The engine looks
  * at a lane in one step, as nothing that it looks at goes back; what it writes are steps of their
- * own.
+ * own. Epochs do not wrap, so the agent need not clear asks. Late headers are gpu_ring.pml's.
  */
 #ifndef S
 #define S 2 /* slots */
@@ -73,7 +74,7 @@ typedef lane_words {
 	byte turn, inc, text, epoch, made; /* the consumer's; `turn` and `inc` written last */
 	byte opened;
 	byte ended, n, how;		    /* one word */
-	byte ask, granted; bool final, cancel /* one word */
+	byte ask, ask_epoch, granted; bool final, cancel /* one word */
 };
 lane_words k[L];
 typedef log_word {
@@ -88,7 +89,7 @@ chan headers = [S] of { byte /* slot */, byte, byte, byte, byte };
 #ifndef ASKS
 #define ASKS 3
 #endif
-chan asks[L] = [ASKS] of { byte /* turn */, byte, bool, bool };
+chan asks[L] = [ASKS] of { byte /* turn */, byte, bool, bool, byte };
 
 bool dead, gone, broken, resumed;
 byte running = 1, alive;
@@ -110,11 +111,11 @@ proctype nic()
 end:	do
 	:: atomic { headers ? s, v, l, t, e -> m[s].text = v; m[s].lane = l; m[s].turn = t;
 		m[s].epoch = e; m[s].ticket = 1 - m[s].ticket; s = 0; v = 0; l = 0; t = 0; e = 0 }
-	:: atomic { asks[0] ? t, v, f, c -> k[0].ask = t; k[0].granted = v; k[0].final = f;
-		k[0].cancel = c; t = 0; v = 0; f = 0; c = 0 }
+	:: atomic { asks[0] ? t, v, f, c, e -> k[0].ask = t; k[0].granted = v; k[0].final = f;
+		k[0].cancel = c; k[0].ask_epoch = e; t = 0; v = 0; f = 0; c = 0; e = 0 }
 #if L > 1
-	:: atomic { asks[1] ? t, v, f, c -> k[1].ask = t; k[1].granted = v; k[1].final = f;
-		k[1].cancel = c; t = 0; v = 0; f = 0; c = 0 }
+	:: atomic { asks[1] ? t, v, f, c, e -> k[1].ask = t; k[1].granted = v; k[1].final = f;
+		k[1].cancel = c; k[1].ask_epoch = e; t = 0; v = 0; f = 0; c = 0; e = 0 }
 #endif
 	od
 }
@@ -167,7 +168,7 @@ inline advance()
 }
 
 #define DECODES(l) (k[l].turn != k[l].ended)
-#define RIGHT(l) (k[l].ask == k[l].turn)
+#define RIGHT(l) (k[l].ask == k[l].turn && k[l].ask_epoch == k[l].epoch)
 #define MORE(l) (RIGHT(l) && k[l].granted > k[l].made)
 #define CANCELLED_NOW(l) (RIGHT(l) && k[l].cancel)
 #define COMPLETE(l) (RIGHT(l) && k[l].final && !MORE(l))
@@ -245,7 +246,7 @@ end:		do
 inline write_ask(l)
 {
 	if
-	:: nfull(asks[l]) -> asks[l] ! turn[l], granted[l], granted[l] == LIMIT, cancelled[l]; due[l] = false
+	:: nfull(asks[l]) -> asks[l] ! turn[l], granted[l], granted[l] == LIMIT, cancelled[l], epoch; due[l] = false
 	:: full(asks[l]) -> due[l] = true
 	fi
 }
@@ -354,7 +355,7 @@ go:	{
 #define SETTLE(s)                                                                                  \
 	atomic { posted[s] && !(headers ?? [eval(s), _, _, _, _]) && m[s].ticket == m[s].done &&   \
 			m[s].text == sent[s] &&                                                    \
-			!(asks[lane_of[s]] ?? [eval(BEFORE(sent_turn[s])), _, _, _]) ->            \
+			!(asks[lane_of[s]] ?? [eval(BEFORE(sent_turn[s])), _, _, _, _]) ->         \
 		posted[s] = false;                                                                 \
 		if                                                                                 \
 		:: state[lane_of[s]] == POSTED && text[lane_of[s]] == sent[s] ->                   \
@@ -439,19 +440,24 @@ over_and_out:
 
 /* -- the agent -- */
 
-inline destroy_queue_pair()
+inline lose_headers()
 {
 	do
 	:: headers ? _, _, _, _, _
 	:: empty(headers) -> break
-	od;
+	od
+}
+
+inline destroy_queue_pair()
+{
+	lose_headers();
 	do
-	:: asks[0] ? _, _, _, _
+	:: asks[0] ? _, _, _, _, _
 	:: empty(asks[0]) -> break
 	od;
 #if L > 1
 	do
-	:: asks[1] ? _, _, _, _
+	:: asks[1] ? _, _, _, _, _
 	:: empty(asks[1]) -> break
 	od
 #endif
@@ -480,12 +486,11 @@ end:	do
 	:: atomic { broken && !resumed && !dead -> destroy_queue_pair(); resumed = true }
 #endif
 #if DEATHS
-	:: atomic { dead && gone && stage == 1 -> destroy_queue_pair(); epoch_now = 0; stage = 2 }
+	/* asks that were sent may land later */
+	:: atomic { dead && gone && stage == 1 -> lose_headers(); epoch_now = 0; stage = 2 }
 	/* slots first: what opens a lane does so before its slot is done */
 	:: atomic { stage == 2 && ALL_DONE -> stage = 3 }
 	:: atomic { stage == 3 && ALL_ENDED ->
-		k[0].ask = 0;
-		k[L - 1].ask = 0;
 		epoch_now = 2;
 		dead = false;
 		stage = 4;

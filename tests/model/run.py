@@ -385,8 +385,8 @@ CHANGES = [
     Change(
         "an ask without its turn",
         "TEXTS=3",
-        "#define RIGHT(l) (k[l].ask == k[l].turn)",
-        "#define RIGHT(l) (k[l].ask != 0)",
+        "#define RIGHT(l) (k[l].ask == k[l].turn && ",
+        "#define RIGHT(l) (k[l].ask != 0 && ",
         model=LANES,
     ),
     Change(
@@ -446,10 +446,10 @@ CHANGES = [
         model=LANES,
     ),
     Change(
-        "asks of a predecessor stay",
+        "an ask without its epoch",
         "DEATHS=1",
-        "		k[0].ask = 0;\n		k[L - 1].ask = 0;\n",
-        "",
+        "(k[l].ask == k[l].turn && k[l].ask_epoch == k[l].epoch)",
+        "(k[l].ask == k[l].turn)",
         model=LANES,
     ),
     Change(

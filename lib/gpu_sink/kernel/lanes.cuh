@@ -81,17 +81,18 @@ tokg_lane_read(const tokg_consumer *c, uint32_t producer, uint32_t number, tokg_
 	tokg_lane *const lane = &c->lanes[(uint64_t)producer * c->g.lanes + number];
 	const uint64_t begun = tokg_own_ld_acquire(&lane->begun);
 	const uint32_t turn = TOKG_BEGUN_TURN(begun);
-	uint64_t ask;
+	uint64_t ask, epoch;
 
 	if (turn == TOKG_LANE_TURN(tokg_own_ld(tokg_ended_in(c, c->back, producer, number))))
 		return TOKG_LANE_FREE;
 	*l = {lane, producer, number, turn, (uint32_t)tokg_own_ld(&lane->made), 0, false};
 	ask = tokg_ld(tokg_word(c, tokg_ask_at(&c->g, producer, number)));
-	if (TOKG_LANE_TURN(ask) != turn)
+	epoch = tokg_get(&lane->epoch);
+	if (TOKG_LANE_TURN(ask) != turn || TOKG_ASK_EPOCH_BITS(ask) != TOKG_EPOCH_BITS(epoch))
 		ask = 0;
 	if (begun >> 16 != c->incarnation)
 		*how = TOKG_END_CUT;
-	else if (tokg_get(&lane->epoch) != tokg_epoch_now(c, producer)) /* read after `begun` */
+	else if (epoch != tokg_epoch_now(c, producer)) /* read after `begun` */
 		*how = TOKG_END_STALE;
 	else if (ask & TOKG_ASK_CANCEL)
 		*how = TOKG_END_CANCELLED;

@@ -70,12 +70,14 @@
  *             producer: takes log words while their lap is right; `ended` counts when all are
  *             taken, since a READ may see it before the last ones.
  *   ask       one word. It may land before its header or after, in any order of lanes: until it has
- *             the lane's turn, nothing is granted. Each turn has one, and a new connection writes
- *             those of all lanes again, so that no ask is older than the turn before. The agent
- *             clears them before it grants an epoch.
- *   epoch     the agent destroys the old queue pair (its key is invalid: nothing in flight can
- *             land), then writes back.epoch, then answers the successor: when all slots are done
- *             and then all lanes that were opened have ended.
+ *             the lane's turn and epoch, nothing is granted. Each turn has one, and a new
+ *             connection writes those of all lanes again, so that no ask is older than the turn
+ *             before. The agent clears them before it grants an epoch, as the bits of epochs wrap.
+ *   epoch     the agent destroys the old queue pair (its key is invalid: nothing more leaves the
+ *             NIC), then writes back.epoch, then answers the successor: when all slots are done
+ *             and then all lanes that were opened have ended. What the NIC has sent to a GPU may
+ *             still land after that, before what it sends for the successor: a header is STALE
+ *             then, or fails the check, and an ask is of another epoch.
  *
  *   restart   every worker of an incarnation has ended before the next begins. Outbox entries that
  *             it reserved and did not write are skipped by the reader. Lanes that it opened end as
@@ -97,7 +99,7 @@
 #include <tokd/ring.h>
 
 #define TOKG_MAGIC 0x31475255504b4f54ull /* "TOKPURG1" */
-#define TOKG_VERSION 4
+#define TOKG_VERSION 5
 #define TOKG_LINE 64	      /* payloads are padded to it; the size of a header */
 #define TOKG_PAGE 4096	      /* alignment of sections */
 #define TOKG_PRODUCERS_MAX 64 /* workers, of all appliances that share a GPU */
@@ -163,11 +165,14 @@ enum tokg_flags {
 
 /*
  * Words of a lane: a number, the turn, and bits of its own. ask: tokens granted in all, enum
- * tokg_ask. ended: tokens made, enum tokg_end. opened: 0, 0.
+ * tokg_ask, and bits of the producer's epoch. ended: tokens made, enum tokg_end. opened: 0, 0.
  */
 #define TOKG_LANE_WORD(n, turn, bits) ((uint64_t)(n) << 32 | (uint64_t)(turn) << 8 | (bits))
 #define TOKG_LANE_TURN(word) ((uint32_t)((word) >> 8) & 0xfffu)
 #define TOKG_LANE_N(word) ((uint32_t)((word) >> 32))
+#define TOKG_ASK(n, epoch, turn, bits) (TOKG_LANE_WORD(n, turn, bits) | TOKG_EPOCH_BITS(epoch))
+#define TOKG_EPOCH_BITS(epoch) ((uint64_t)((epoch)&0xfffu) << 20)
+#define TOKG_ASK_EPOCH_BITS(ask) ((ask)&TOKG_EPOCH_BITS(0xfffu))
 #define TOKG_LANE_BITS(word) ((uint32_t)(word)&0xffu)
 
 enum tokg_ask {

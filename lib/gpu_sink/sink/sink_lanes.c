@@ -77,12 +77,12 @@ raise_grant(struct tokg_sink *s, struct tokg_sink_lane *l)
 }
 
 static uint64_t
-ask_of(const struct tokg_sink_lane *l)
+ask_of(const struct tokg_sink *s, const struct tokg_sink_lane *l)
 {
 	const uint32_t bits =
 		(l->told ? TOKG_ASK_CANCEL : 0) | (l->granted == l->limit ? TOKG_ASK_FINAL : 0);
 
-	return TOKG_LANE_WORD(l->granted, l->turn, bits);
+	return TOKG_ASK(l->granted, s->t->epoch, l->turn, bits);
 }
 
 uint32_t
@@ -224,7 +224,7 @@ tokg_sink_ask_all(struct tokg_sink *s)
 
 		if (!l->due)
 			continue;
-		rc = s->t->ops->ask(s->t, i, ask_of(l));
+		rc = s->t->ops->ask(s->t, i, ask_of(s, l));
 		if (rc != 1)
 			return rc;
 		s->poll_posts++; /* it is to be flushed */

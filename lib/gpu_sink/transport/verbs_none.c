@@ -39,7 +39,8 @@ tokg_verbs_grant(struct tokg_verbs_server *s, uint32_t producer, const struct to
 	return false;
 }
 
-void
-tokg_verbs_end(struct tokg_verbs_server *s, uint32_t producer)
+bool
+tokg_verbs_end(struct tokg_verbs_server *s, uint32_t producer, struct tokg_error *err)
 {
+	return true;
 }

@@ -108,10 +108,12 @@ tokg_verbs_server_open(
 void
 tokg_verbs_server_close(struct tokg_verbs_server *s)
 {
+	struct tokg_error ignored;
+
 	if (s == NULL)
 		return;
 	for (uint32_t i = 0; i < TOKG_PRODUCERS_MAX; i++)
-		tokg_verbs_end(s, i);
+		tokg_verbs_end(s, i, &ignored);
 	if (s->cq != NULL)
 		ibv_destroy_cq(s->cq);
 	tokg_rdma_close(&s->rdma);
@@ -122,12 +124,13 @@ bool
 tokg_verbs_grant(struct tokg_verbs_server *s, uint32_t producer, const struct tokg_qp *theirs,
 	struct tokg_welcome *w, struct tokg_error *err)
 {
+	struct tokg_error ignored;
+
 	if (producer >= TOKG_PRODUCERS_MAX)
 		return tokg_wrong(
 			err, "producer %u: must be at most %u", producer, TOKG_PRODUCERS_MAX - 1);
-	if (!tokg_qp_proved(&s->rdma, theirs, err))
+	if (!tokg_qp_proved(&s->rdma, theirs, err) || !tokg_verbs_end(s, producer, err))
 		return false;
-	tokg_verbs_end(s, producer);
 	s->mr[producer] = register_region(s);
 	if (s->mr[producer] == NULL) {
 		tokg_rdma_no_mr(err, "the GPU ring", s->bytes);
@@ -137,7 +140,7 @@ tokg_verbs_grant(struct tokg_verbs_server *s, uint32_t producer, const struct to
 		&s->rdma, s->cq, 1, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ, &w->qp, err);
 	if (s->qp[producer] == NULL ||
 		!tokg_qp_connect(&s->rdma, s->qp[producer], &w->qp, theirs, false, err)) {
-		tokg_verbs_end(s, producer);
+		tokg_verbs_end(s, producer, &ignored);
 		return false;
 	}
 	w->address = (uint64_t)(uintptr_t)s->pointer;
@@ -145,15 +148,19 @@ tokg_verbs_grant(struct tokg_verbs_server *s, uint32_t producer, const struct to
 	return true;
 }
 
-void
-tokg_verbs_end(struct tokg_verbs_server *s, uint32_t producer)
+bool
+tokg_verbs_end(struct tokg_verbs_server *s, uint32_t producer, struct tokg_error *err)
 {
+	int rc;
+
 	if (producer >= TOKG_PRODUCERS_MAX)
-		return;
-	if (s->qp[producer] != NULL)
-		ibv_destroy_qp(s->qp[producer]);
+		return true;
+	if (s->qp[producer] != NULL && (rc = ibv_destroy_qp(s->qp[producer])) != 0)
+		return tokg_wrong(err, "%s: queue pair of producer %u cannot be destroyed: %s",
+			s->rdma.name, producer, strerror(rc));
+	s->qp[producer] = NULL;
 	if (s->mr[producer] != NULL)
 		ibv_dereg_mr(s->mr[producer]);
-	s->qp[producer] = NULL;
 	s->mr[producer] = NULL;
+	return true;
 }

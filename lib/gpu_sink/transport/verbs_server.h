@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The agent's end of the verbs transport: the registered region. Each producer has its own queue
- * pair and key, destroyed by tokg_verbs_end: after it returns, nothing in flight can land. Set-up
- * only: the NIC does the transfers.
+ * pair and key, destroyed by tokg_verbs_end. Set-up only: the NIC does the transfers.
  */
 #pragma once
 
@@ -38,5 +37,8 @@ void tokg_verbs_server_close(struct tokg_verbs_server *s);
  */
 bool tokg_verbs_grant(struct tokg_verbs_server *s, uint32_t producer, const struct tokg_qp *theirs,
 	struct tokg_welcome *w, struct tokg_error *err);
-/* After it returns, this producer can no longer write. Does nothing without a queue pair. */
-void tokg_verbs_end(struct tokg_verbs_server *s, uint32_t producer);
+/*
+ * After it returns, this producer can no longer write; what the NIC has sent to a GPU may still
+ * land. Does nothing without a queue pair. False and `err`: the device does not destroy it.
+ */
+bool tokg_verbs_end(struct tokg_verbs_server *s, uint32_t producer, struct tokg_error *err);

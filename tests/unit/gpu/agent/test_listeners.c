@@ -31,7 +31,8 @@ struct tokg_verbs_server {
 
 static struct tokg_verbs_server servers[LISTENERS];
 static uint32_t n_servers;
-static bool both; /* the producer slot had two queue pairs at a time */
+static bool stuck; /* queue pairs are not destroyed */
+static bool both;  /* the producer slot had two queue pairs at a time */
 
 struct tokg_verbs_server *
 tokg_verbs_server_open(
@@ -61,11 +62,16 @@ tokg_verbs_grant(struct tokg_verbs_server *s, uint32_t producer, const struct to
 	return true;
 }
 
-void
-tokg_verbs_end(struct tokg_verbs_server *s, uint32_t producer)
+bool
+tokg_verbs_end(struct tokg_verbs_server *s, uint32_t producer, struct tokg_error *err)
 {
+	if (stuck && s->has) {
+		strcpy(err->text, "the queue pair stays");
+		return false;
+	}
 	if (producer == 0)
 		s->has = false;
+	return true;
 }
 
 struct fixture {
@@ -196,6 +202,22 @@ FIXTURE_TEST(each_listener_has_verbs_at_its_address_and_a_producer_slot_is_with_
 	kill(getpid(), SIGTERM); /* blocked: it comes by signalfd */
 	pthread_join(f->thread, NULL);
 	assert_true(f->ran);
+}
+
+FIXTURE_TEST(a_producer_that_cannot_be_kept_from_writing_ends_it)
+{
+	struct fixture *const f = *state;
+	struct tokg_welcome w = say_hello(&f->options.listen[1], NULL);
+
+	assert_int_equal(w.producer, 0);
+	stuck = true;
+	w = say_hello(&f->options.listen[0], &w);
+	stuck = false;
+	assert_int_equal(w.producer, TOKG_NO_PRODUCER);
+	assert_string_equal(w.message, "the queue pair stays");
+	pthread_join(f->thread, NULL);
+	assert_false(f->ran);
+	assert_non_null(strstr(f->err.text, "the queue pair stays: it could write"));
 }
 
 int

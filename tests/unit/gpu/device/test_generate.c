@@ -34,7 +34,7 @@ static void
 ask(struct bench *b, uint32_t lane, uint32_t turn, uint32_t granted, uint32_t bits)
 {
 	assert_int_equal(b->d->ops->write_u64(b->d, tokg_ask_at(&b->d->geometry, 1, lane),
-				 TOKG_LANE_WORD(granted, turn, bits)),
+				 TOKG_ASK(granted, 7, turn, bits)),
 		0);
 }
 
@@ -270,4 +270,23 @@ TEST(sizes_of_lanes_and_log_are_limited)
 	g.lanes = 0;
 	g.log = LOG;
 	assert_false(tokg_geometry_fill(&g, &err));
+}
+
+/* A write that a predecessor's NIC had sent to a GPU may land behind the agent's clearing. */
+TEST(an_ask_of_another_epoch_grants_nothing)
+{
+	struct bench b;
+
+	bench_start(&b, lanes);
+	assert_int_equal(b.d->ops->write_u64(b.d, tokg_ask_at(&b.d->geometry, 1, 1),
+				 TOKG_ASK(5, 6, 1, TOKG_ASK_CANCEL)),
+		0);
+	post(&b, 0, 1, 1);
+	assert_int_equal(bench_status(&b, 1, 0), TOKG_OK);
+	post(&b, 1, 2, 1);
+	ask(&b, 2, 1, 1, TOKG_ASK_FINAL);
+	ends(&b, 2, 1, 1, TOKG_END_LENGTH); /* the engine has looked at both */
+	ask(&b, 1, 1, 2, TOKG_ASK_FINAL);
+	ends(&b, 1, 1, 2, TOKG_END_LENGTH);
+	bench_close(&b);
 }

@@ -131,7 +131,7 @@ ask(struct desk *d, uint32_t turn, uint32_t granted, uint32_t bits)
 {
 	assert_int_equal(
 		d->b.d->ops->write_u64(d->b.d, tokg_ask_at(&d->b.d->geometry, PRODUCER, LANE),
-			TOKG_LANE_WORD(granted, turn, bits)),
+			TOKG_ASK(granted, 7, turn, bits)),
 		0);
 }
 

@@ -423,7 +423,7 @@ lane_serve(uint32_t producer, uint32_t i)
 	final = ++l->granted == GRANT;
 	w.reasons += is_open(producer, i);
 	__atomic_store_n((uint64_t *)(w.c->consumer.region + tokg_ask_at(g, producer, i)),
-		TOKG_LANE_WORD(l->granted, l->turn, final ? TOKG_ASK_FINAL : 0), __ATOMIC_RELEASE);
+		TOKG_ASK(l->granted, EPOCH, l->turn, final ? TOKG_ASK_FINAL : 0), __ATOMIC_RELEASE);
 }
 
 /* Blocks of a kernel in any order: from any one on, up or down. */

@@ -103,7 +103,7 @@ LANES_TEST(a_text_and_its_tokens_go_there_and_back)
 	assert_int_equal(w->hdr[1].request, serial);
 	assert_int_equal(w->hdr[1].flags, TOKG_FIRST | TOKG_LAST | TOKG_GENERATE_FLAGS(lane, 1));
 	assert_int_equal(w->hdr[2].flags, TOKG_FIRST | TOKG_LAST);
-	assert_int_equal(w->ask[lane], TOKG_LANE_WORD(2, 1, TOKG_ASK_FINAL));
+	assert_int_equal(w->ask[lane], TOKG_ASK(2, w->t.epoch, 1, TOKG_ASK_FINAL));
 	consume_all(w, TOKG_OK);
 	token(w, &e, lane, 1, 77);
 	turns(w, 2);
@@ -164,7 +164,7 @@ LANES_TEST(at_most_a_quota_is_granted_and_not_read)
 	generating(w, 3, 100, &lane);
 	turns(w, 2);
 	assert_int_equal(w->n_asks, 1);
-	assert_int_equal(w->ask[lane], TOKG_LANE_WORD(0, 1, 0));
+	assert_int_equal(w->ask[lane], TOKG_ASK(0, w->t.epoch, 1, 0));
 	tokg_sink_grant(w->sink, lane, 1);
 	turns(w, 1);
 	assert_int_equal(TOKG_LANE_N(w->ask[lane]), 1);
@@ -223,7 +223,7 @@ LANES_TEST(a_text_of_several_slots_begins_when_all_are_done)
 	consume(w, 0, TOKG_OK);
 	turns(w, 3);
 	assert_int_equal(w->n_asks, 1);
-	assert_int_equal(w->ask[lane], TOKG_LANE_WORD(0, 1, 0));
+	assert_int_equal(w->ask[lane], TOKG_ASK(0, w->t.epoch, 1, 0));
 	consume(w, 1, TOKG_OK);
 	turns(w, 3);
 	assert_int_equal(TOKG_LANE_N(w->ask[lane]), QUOTA);
@@ -352,7 +352,7 @@ LANES_TEST(asks_are_written_again_on_a_new_connection)
 	assert_false(turn(w, true));
 	assert_int_equal(tokg_sink_recover(w->sink, &err), 1);
 	turns(w, 1);
-	assert_int_equal(w->ask[lane], TOKG_LANE_WORD(2, 1, 0));
+	assert_int_equal(w->ask[lane], TOKG_ASK(2, w->t.epoch, 1, 0));
 	assert_int_equal(w->n_asks, 2);
 }
 

@@ -205,7 +205,7 @@ broken_queue_pair(struct pair *p, struct tokg_transport *t, uint64_t from)
 	bool right = true;
 	int rc = 0;
 
-	tokg_verbs_end(p->agent.verbs, 0);
+	(void)tokg_verbs_end(p->agent.verbs, 0, &err);
 	for (uint32_t i = 0; i < 2; i++)
 		(void)post(p, t, from + i, TOKG_ORDER_FAST);
 	while (rc == 0 && tokg_now_ms() < end)

@@ -111,7 +111,7 @@ post(struct state *s, uint32_t i)
 	t->posted = s->moved = post_now();
 	post_slot(s->m->d, producer, lane, &h, t->texts, s->ids);
 	if (s->m->d->ops->write_u64(s->m->d, tokg_ask_at(g, producer, lane),
-		    TOKG_LANE_WORD(s->m->made, t->turn, TOKG_ASK_FINAL)) < 0)
+		    TOKG_ASK(s->m->made, POST_EPOCH, t->turn, TOKG_ASK_FINAL)) < 0)
 		post_fail("the region cannot be written");
 }
 

@@ -23,6 +23,11 @@ enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 }; /* as dpdk-tokd's */
 #define TEXT_FLAGS TOK_ADDED_AS_TEXT /* as dpdk-tokd has it for text from the network */
 #define OUT_SLOTS 8		     /* full slots per producer's outputs, by default */
 #define LOG_OF_LANE 16		     /* words, at least */
+/*
+ * After SIGKILL a kernel stays for so long. tokg_consumer_watch gives a sign of life every 50 ms;
+ * producers take an agent for dead after a second. Threads end, and stop, with the process.
+ */
+#define CUDA_OWNER_LIMIT_MS 5000
 
 /* --out-bytes, or its default. */
 static uint64_t
@@ -80,6 +85,7 @@ fill_config(struct tokg_device_config *c, const struct tokg_options *o, const st
 		.external_engine = o->external_engine,
 		.stop_id = UINT32_MAX, /* each answer is as long as it may be */
 		.workers = o->workers,
+		.owner_limit_ms = o->cuda ? CUDA_OWNER_LIMIT_MS : 0,
 		.heads = o->heads,
 		.host_ring = o->host_ring,
 		.graphs = o->graphs,

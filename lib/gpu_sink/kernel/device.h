@@ -176,7 +176,7 @@ struct tokg_device {
 	int region_dmabuf;	 /* cuda: dma-buf of the region; -1: none */
 	enum tokg_order order;	 /* ordering guarantee of its memory */
 	char order_reason[128];
-	char sharing[256]; /* cuda: how kernels of other processes run beside the consumer; "" */
+	char sharing[320]; /* cuda: how kernels of other processes run beside the consumer; "" */
 	/* outputs: [producers][out_bytes]; with an external engine more behind them */
 	void *outputs; /* host pointer, or device pointer (cuda) */
 	bool external_engine;

@@ -80,6 +80,7 @@ sharing_tell(struct tokg_cuda *c, bool shared, int processors)
 {
 	char *const to = c->d.sharing;
 	const size_t room = sizeof(c->d.sharing);
+	const char *const pipes = getenv("CUDA_MPS_PIPE_DIRECTORY");
 
 	if (shared && c->as_graphs)
 		snprintf(to, room,
@@ -94,7 +95,9 @@ sharing_tell(struct tokg_cuda *c, bool shared, int processors)
 		snprintf(to, room,
 			"without MPS kernels of other processes wait for their time slice, and the "
 			"consumer for its own: if subscribers compute on this GPU, start "
-			"nvidia-cuda-mps-control, then tokd-gpu and them");
+			"nvidia-cuda-mps-control, then tokd-gpu and them, as one user, all with "
+			"CUDA_MPS_PIPE_DIRECTORY=%.64s",
+			pipes != NULL ? pipes : "/tmp/nvidia-mps");
 }
 
 /* The number of workers: as requested, if all are resident at the same time. */

@@ -192,3 +192,24 @@ def under_mps(run: Run) -> None:
     need("numpy")
     with mps(run) as env:
         one_round(run, "under MPS", shared=True, **env)
+
+
+@part("C", 50, "SIGKILL of tokd-gpu under MPS: does it serve the next one?", 120)
+def killed_under_mps(run: Run) -> None:
+    """NVIDIA promises nothing after that."""
+    if not run.on_gpu:
+        raise NotRun("needs a GPU")
+    need("numpy")
+    with mps(run) as env:
+        began, agent = time.monotonic(), Agent(run, **env)
+        if "MPS runs kernels" not in agent.said():
+            ended(agent)
+            raise NotRun(f"tokd-gpu is not a client of MPS:\n{agent.said()}")
+        ended(agent)
+        run.figure(
+            what="tokd-gpu started, killed and gone under MPS",
+            value=time.monotonic() - began,
+            unit="s",
+            ring="host",
+        )
+        one_round(run, "under MPS, after tokd-gpu was killed", shared=True, **env)

@@ -258,6 +258,7 @@ tokg_agent_open(struct tokg_agent *a, const struct tokg_options *o, struct tokg_
 	a->device = device;
 	a->instance = instance;
 	a->ring_epoch = ring_epoch;
+	a->watchdog_ns = tokd_notify_watchdog_ms() * 1000000ull;
 	a->delivery.ring_fd = a->subscribers.epoll = a->subscribers.listener.fd = a->signals = -1;
 	a->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (a->epoll < 0)
@@ -318,6 +319,10 @@ poll_data(struct tokg_agent *a)
 static void
 poll_control(struct tokg_agent *a, uint64_t now_ns)
 {
+	if (a->watchdog_ns != 0 && now_ns - a->notified_ns >= a->watchdog_ns) {
+		a->notified_ns = now_ns;
+		tokd_notify("WATCHDOG=1");
+	}
 	read_signals(a);
 	for (uint32_t i = 0; i < a->o->n_listen; i++)
 		tokg_server_poll(a->listener[i].server);

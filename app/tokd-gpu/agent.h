@@ -36,8 +36,8 @@ struct tokg_agent {
 	struct tokg_agent_listener listener[TOKG_LISTEN_MAX];
 	struct tokg_error unfenced; /* of a queue pair that cannot be destroyed: fatal */
 	int epoll, signals;
-	uint32_t n_signals; /* SIGINT or SIGTERM so far */
-
+	uint32_t n_signals;		   /* SIGINT or SIGTERM so far */
+	uint64_t watchdog_ns, notified_ns; /* systemd's; 0: none */
 };
 
 /* Opens all but the consumer, and takes over the device. False and `err`; call tokg_agent_close

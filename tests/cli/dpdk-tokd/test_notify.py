@@ -114,6 +114,26 @@ def test_the_agent_says_ready_once_its_ring_is_there(systemd, agent, tmp_path: P
     assert "EXTEND_TIMEOUT_USEC=17000000" in told(systemd).splitlines()  # 2 s, and 15 to close
 
 
+@pytest.fixture
+def watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WATCHDOG_USEC", "600000")
+    monkeypatch.delenv("WATCHDOG_PID", raising=False)
+
+
+def test_the_agent_gives_signs_of_life(systemd, watched, agent) -> None:
+    while told(systemd) != "READY=1":
+        pass
+    assert [told(systemd) for _ in range(3)] == ["WATCHDOG=1"] * 3
+    # What a call of the driver that does not return looks like.
+    with Held(agent.pid):
+        systemd.settimeout(1)
+        with pytest.raises(TimeoutError):
+            for _ in range(8):  # what was said before may still be there
+                told(systemd)
+    systemd.settimeout(30)
+    assert told(systemd) == "WATCHDOG=1"
+
+
 @pytest.mark.parametrize("where", ["/nowhere/at/all", "", "relative", "@"])
 def test_a_socket_that_is_not_there_does_no_harm(start, gpt2_file, monkeypatch, where) -> None:
     monkeypatch.setenv("NOTIFY_SOCKET", where)

@@ -330,7 +330,7 @@ environment_right(int index, struct tokg_error *err)
 bool
 gpu_choose(struct tokg_cuda *c, struct tokg_error *err)
 {
-	int n = 0, cooperative = 0;
+	int n = 0, cooperative = 0, limited = 0;
 	cudaDeviceProp properties;
 
 	if (!tokg_device_cuda_there(c->index, err) ||
@@ -344,9 +344,17 @@ gpu_choose(struct tokg_cuda *c, struct tokg_error *err)
 			cudaDeviceGetAttribute(
 				&cooperative, cudaDevAttrCooperativeLaunch, c->index),
 			"its attributes", err) ||
+		!tokg_cuda_good(c,
+			cudaDeviceGetAttribute(&limited, cudaDevAttrKernelExecTimeout, c->index),
+			"its attributes", err) ||
 		!tokg_cuda_good(
 			c, cudaGetDeviceProperties(&properties, c->index), "its attributes", err))
 		return false;
+	if (limited)
+		return tokg_wrong(err,
+			       "device cuda:%d: it has a display, and the driver ends kernels that "
+			       "run for seconds: use another GPU, or stop the display server",
+			       c->index) == 0;
 	static_assert(sizeof(properties.uuid) == sizeof(c->d.uuid), "16 bytes");
 	memcpy(c->d.uuid, &properties.uuid, sizeof(c->d.uuid));
 	c->write_value = (tokg_cuda_write_fn)tokg_cuda_function("cuStreamWriteValue64");

@@ -19,11 +19,11 @@
  *   ended     by the engine, or by the consumer: cancelled, cut, of a producer that is gone, or
  *             all ids of the text are made (LENGTH)
  *
- * Ordering: shown is loaded with acquire. An engine writes ids, then `made` (release), then `end`
- * (release). The consumer loads `end`, `made` (acquire), then ids, and puts them into the log of
- * the producer. It trusts nothing here: an id beyond the table or of another use, more ids than are
- * granted, or an end that an engine may not give ends the lane as CUT. So does the end of the
- * engine's connection, for all lanes that it has.
+ * Ordering: who has the entry sees its ids; shown orders nothing. An engine writes ids, then `made`
+ * (release), then `end` (release). The consumer loads `end`, `made` (acquire), then ids, and puts
+ * them into the log of the producer. It trusts nothing here: an id beyond the table or of another
+ * use, more ids than are granted, or an end that an engine may not give ends the lane as CUT. So
+ * does the end of the engine's connection, for all lanes that it has.
  *
  * What an engine stores late, after its end: `made` of the device cpu is new for each engine, so it
  * reaches nothing. With the device cuda it may reach a lane that the next engine has by then. Each

@@ -311,7 +311,7 @@ struct tokg_ctl {
 	uint64_t heartbeat; /* of the consumer: scans so far, written sometimes */
 	uint32_t stop;	    /* enum tokg_stop, written by the agent */
 	uint32_t incarnation;
-	uint64_t busy; /* its clock, ns: written each ms during a scan that finds slots */
+	uint64_t busy; /* its clock, ns: written each ms, also during a scan */
 	/* Written by the agent: the external engine that is attached, counted from 1; 0: none. */
 	uint64_t engine;
 };

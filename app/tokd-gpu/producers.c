@@ -57,6 +57,16 @@ write_word(struct tokg_producers *p, uint32_t producer, size_t field, uint64_t v
 		p->broken = true;
 }
 
+/* The thread that delivers does not wait for it: on a GPU that takes longer than the write. */
+static void
+write_word_later(struct tokg_producers *p, uint32_t producer, size_t field, uint64_t value)
+{
+	const uint64_t at = tokg_back_at(&p->geometry, producer) + field;
+
+	if (p->device->ops->write_u64_later(p->device, at, value) < 0)
+		p->broken = true;
+}
+
 /* Epoch and incarnation share a word. */
 static void
 write_epoch(struct tokg_producers *p, uint32_t producer, uint32_t epoch)
@@ -331,7 +341,7 @@ tokg_producers_poll(struct tokg_producers *p, uint64_t now_ns, uint64_t read)
 		if (t->state == TOKG_PRODUCER_FREE)
 			continue;
 		if (beat)
-			write_word(p, i, offsetof(struct tokg_back, heartbeat), p->heartbeat);
+			write_word_later(p, i, offsetof(struct tokg_back, heartbeat), p->heartbeat);
 		if (t->state == TOKG_PRODUCER_KEPT && is_expired(now_ns, t->since_ns, TOKG_KEEP_NS))
 			tokg_producers_end(p, i);
 		if (t->state == TOKG_PRODUCER_ENDING)
@@ -365,6 +375,6 @@ tokg_producers_release(struct tokg_producers *p, uint64_t passed)
 			continue;
 		t->released = released;
 		if (t->state != TOKG_PRODUCER_ENDING)
-			write_word(p, i, offsetof(struct tokg_back, released), released);
+			write_word_later(p, i, offsetof(struct tokg_back, released), released);
 	}
 }

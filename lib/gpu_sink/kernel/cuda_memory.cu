@@ -395,7 +395,7 @@ tokg_cuda_done_copy(struct tokg_cuda *c)
 }
 
 int
-tokg_cuda_write_u64(struct tokg_device *d, uint64_t offset, uint64_t value)
+tokg_cuda_write_u64_later(struct tokg_device *d, uint64_t offset, uint64_t value)
 {
 	struct tokg_cuda *const c = (struct tokg_cuda *)d;
 	uint8_t *at = claims_of(c, offset, sizeof(value));
@@ -409,8 +409,19 @@ tokg_cuda_write_u64(struct tokg_device *d, uint64_t offset, uint64_t value)
 		return -1;
 	c->write_error =
 		c->write_value(c->io, (CUdeviceptr)at, value, CU_STREAM_WRITE_VALUE_DEFAULT);
-	if (c->write_error != CUDA_SUCCESS)
+	return c->write_error == CUDA_SUCCESS ? 0 : -1;
+}
+
+int
+tokg_cuda_write_u64(struct tokg_device *d, uint64_t offset, uint64_t value)
+{
+	struct tokg_cuda *const c = (struct tokg_cuda *)d;
+
+	if (tokg_cuda_write_u64_later(d, offset, value) < 0)
 		return -1;
+	/* A store to memory of the host. */
+	if (d->region != NULL && claims_of(c, offset, sizeof(value)) == NULL)
+		return 0;
 	return cudaStreamSynchronize(c->io) == cudaSuccess ? 0 : -1;
 }
 

@@ -141,6 +141,8 @@ struct tokg_device_ops {
 	 * acquire. Returns 0 or negative.
 	 */
 	int (*write_u64)(struct tokg_device *d, uint64_t offset, uint64_t value);
+	/* The same, but it may return before that. Writes of both kinds stay in order. */
+	int (*write_u64_later)(struct tokg_device *d, uint64_t offset, uint64_t value);
 	int (*read)(struct tokg_device *d, uint64_t offset, void *to, size_t bytes);
 	/*
 	 * Reads outputs ([producers][out_bytes]) of entries that the caller has read. Returns 0 or

@@ -265,6 +265,7 @@ const struct tokg_device_ops cpu_ops = {
 	cpu_start,
 	cpu_stop,
 	tokg_mapped_write_u64,
+	tokg_mapped_write_u64,
 	tokg_mapped_read,
 	cpu_read_outputs,
 	cpu_taken,

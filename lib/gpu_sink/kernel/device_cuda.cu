@@ -297,6 +297,7 @@ const struct tokg_device_ops cuda_ops = {
 	cuda_start,
 	cuda_stop,
 	tokg_cuda_write_u64,
+	tokg_cuda_write_u64_later,
 	tokg_cuda_read,
 	tokg_cuda_read_outputs,
 	tokg_cuda_taken,

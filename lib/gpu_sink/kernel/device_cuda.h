@@ -91,6 +91,7 @@ cudaError_t tokg_cuda_done_copy(struct tokg_cuda *c);
 
 /* Operations of the device: see device.h. */
 int tokg_cuda_write_u64(struct tokg_device *d, uint64_t offset, uint64_t value);
+int tokg_cuda_write_u64_later(struct tokg_device *d, uint64_t offset, uint64_t value);
 int tokg_cuda_read(struct tokg_device *d, uint64_t offset, void *to, size_t bytes);
 int tokg_cuda_read_outputs(struct tokg_device *d, uint64_t offset, void *to, size_t bytes);
 int tokg_cuda_taken(struct tokg_device *d, uint64_t *n);

@@ -76,6 +76,7 @@ static const struct tokg_device_ops ops = {
 	.start = start,
 	.stop = stop,
 	.write_u64 = write_u64,
+	.write_u64_later = write_u64,
 	.read = read_bytes,
 	.taken = taken,
 	.renew_made = renew_made,

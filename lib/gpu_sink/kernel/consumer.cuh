@@ -314,17 +314,25 @@ tokg_taken_push(const tokg_consumer *c, tokg_block *b, tokg_scan *s, uint32_t n)
 }
 
 /*
- * Slots of a look. One alone, or without workers, is checked here, which saves it the way to a
- * worker and back; several are checked by workers, at the same time. So is a text, which takes long
- * to encode. A header that shows only when it is read again that it is a text is rare: it is
- * encoded here.
+ * A worker that checks such a slot does the rest itself: a text, which takes long to encode, or
+ * rows of one job. A hint: the header may show something else when it is read again.
+ */
+TOKG_DEV bool
+tokg_is_for_one(const tokg_consumer *c, const tokg_hdr *h)
+{
+	return tokg_is_text(h) || (!(h->flags & TOKG_BATCH) && h->tokens <= c->rows);
+}
+
+/*
+ * Slots of a look. One alone that is several jobs, or any without workers, is checked here, which
+ * saves it the way to a worker and back; several are checked by workers, at the same time.
  */
 TOKG_DEV void
 tokg_taken_process(const tokg_consumer *c, tokg_block *b, tokg_scan *s)
 {
 	const uint32_t n = s->n_right;
 
-	if (c->workers > 0 && (n > 1 || (n == 1 && tokg_is_text(&s->taken[0].hdr)))) {
+	if (c->workers > 0 && (n > 1 || (n == 1 && tokg_is_for_one(c, &s->taken[0].hdr)))) {
 		tokg_taken_push(c, b, s, n);
 		return;
 	}

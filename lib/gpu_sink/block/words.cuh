@@ -423,6 +423,18 @@ tokg_put(uint64_t *p, uint64_t v)
 #endif
 }
 
+/* 16 bytes at once on a GPU, aligned to as many. */
+TOKG_DEV void
+tokg_put_vec16(void *p, tokg_vec16 v)
+{
+#ifdef __CUDA_ARCH__
+	*(uint4 *)p = make_uint4(v.w[0], v.w[1], v.w[2], v.w[3]);
+#else
+	tokg_put((uint64_t *)p, v.w[0] | (uint64_t)v.w[1] << 32);
+	tokg_put((uint64_t *)p + 1, v.w[2] | (uint64_t)v.w[3] << 32);
+#endif
+}
+
 TOKG_DEV uint64_t
 tokg_get(const uint64_t *p)
 {

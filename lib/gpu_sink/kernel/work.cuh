@@ -88,7 +88,7 @@ static_assert(sizeof(struct tokg_taken) == 112 &&
 #define TOKG_STAMP(word) ((void)0)
 #endif
 
-union tokg_work_item {
+union alignas(sizeof(tokg_vec16)) tokg_work_item {
 	struct tokg_job job;
 	struct tokg_taken taken;
 };
@@ -538,13 +538,13 @@ TOKG_DEV bool
 tokg_queue_push(const tokg_consumer *c, uint64_t index, const union tokg_work_item *item)
 {
 	struct tokg_line *const line = &c->work->line[index & (TOKG_QUEUE - 1)];
-	uint64_t words[sizeof(*item) / 8];
+	tokg_vec16 words[sizeof(*item) / sizeof(tokg_vec16)];
 
 	if (index >= TOKG_QUEUE && !tokg_queue_wait(c, index - TOKG_QUEUE))
 		return false;
 	memcpy(words, item, sizeof(words));
-	for (uint32_t i = 0; i < sizeof(words) / 8; i++)
-		tokg_put((uint64_t *)&line->item + i, words[i]);
+	for (uint32_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		tokg_put_vec16((tokg_vec16 *)&line->item + i, words[i]);
 	tokg_own_st_release(&line->seq, index + 1);
 	return true;
 }

@@ -74,7 +74,7 @@ struct tokg_welcome {
 	 * tok_flags). 0: it encodes none. */
 	uint32_t text_vocab, text_flags;
 };
-static_assert(sizeof(struct tokg_welcome) == 368, "handshake is ABI");
+static_assert(sizeof(struct tokg_welcome) == 360, "handshake is ABI");
 
 struct tokg_ready {
 	uint32_t magic, producer;

@@ -89,7 +89,7 @@ send_welcome(struct tokg_server *s, struct connection *c, int fd)
 	c->at = READY; /* from now on its end calls `left` */
 	c->moved = 0;
 	c->end_ms = tokg_now_ms() + TOKG_READY_MS;
-	/* Peers that cannot accept a 368-byte message are dropped. */
+	/* Peers that cannot accept a 360-byte message are dropped. */
 	if (tokg_link_send_fd(c->fd, &c->welcome, sizeof(c->welcome), fd) != 0)
 		end(s, c);
 }

@@ -263,16 +263,6 @@ tokg_done_lacks(const tokg_consumer *c, const tokg_job *j)
 	return tokg_ld(tokg_done_in(c, c->back, j->slot)) == j->done_was;
 }
 
-TOKG_DEV void
-tokg_stamps_write(const tokg_consumer *c, const tokg_job *j, uint64_t now)
-{
-	uint64_t *const stamp =
-		tokg_word(c, tokg_stamp_at(&c->g, j->slot / c->g.slots, j->slot % c->g.slots));
-
-	tokg_st(stamp, j->visible);
-	tokg_st(stamp + 1, now);
-}
-
 /* By compare-and-swap from its previous value: if that has changed, another incarnation has ended
  * this ticket. */
 TOKG_DEV void
@@ -390,8 +380,8 @@ tokg_lanes_repair(const tokg_consumer *c, const tokg_block *b)
 }
 
 /*
- * The end of a slot with one record, or of one that failed: outputs, entry and stamps, one fence,
- * then the entry's seq and `done`.
+ * The end of a slot with one record, or of one that failed: outputs and entry, one fence, then the
+ * entry's seq and `done`.
  *
  * Beyond the GPU `done` may be seen before seq. That is no harm: the entry's index was reserved
  * before the fence, so who sees `done` finds the entry among those that are reserved, and waits for
@@ -408,7 +398,6 @@ tokg_slot_finish(const tokg_consumer *c, const tokg_job *j, uint64_t status, uin
 	if (status == TOKG_OK && (j->flags & TOKG_GENERATE))
 		lane = tokg_lane_begin(c, j);
 	index = tokg_entry_write(c, j, lane, (uint8_t)status, now);
-	tokg_stamps_write(c, j, now);
 	tokg_fence();
 	tokg_entry_publish(c, index);
 	tokg_done_write(c, j, status);
@@ -437,7 +426,6 @@ tokg_part_finish(const tokg_consumer *c, const tokg_job *j, uint64_t status, uin
 	tokg_own_st(&slot->status, 0);
 	if (!right)
 		return;
-	tokg_stamps_write(c, j, now);
 	tokg_fence();
 	tokg_done_write(c, j, worst != 0 ? worst : (uint64_t)TOKG_OK);
 }

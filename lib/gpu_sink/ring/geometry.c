@@ -75,8 +75,7 @@ tokg_geometry_fill(struct tokg_geometry *g, struct tokg_error *err)
 	g->back_off = TOKG_PAGE;
 	g->hdr_off = tokg_align(g->back_off + g->producers * g->back_stride, TOKG_PAGE);
 	g->claim_off = tokg_align(g->hdr_off + n * sizeof(struct tokg_hdr), TOKG_PAGE);
-	g->stamp_off = tokg_align(g->claim_off + n * 8, TOKG_PAGE);
-	g->ask_off = tokg_align(g->stamp_off + n * sizeof(struct tokg_stamp), TOKG_PAGE);
+	g->ask_off = tokg_align(g->claim_off + n * 8, TOKG_PAGE);
 	g->opened_off = tokg_align(g->ask_off + lanes * 8, TOKG_PAGE);
 	g->payload_off = tokg_align(g->opened_off + lanes * 8, TOKG_PAGE);
 	g->region_bytes = tokg_align(g->payload_off + n * g->slot_bytes, TOKG_PAGE);

@@ -13,7 +13,6 @@
  *   hdr[P][S]      64 bytes   written by the producer (RDMA WRITE), ticket last
  *   claim[P][S]    u64        consumer only; unused if it has them nearer, as a GPU that reads a
  *                             ring in host memory
- *   stamp[P][S]    2 x u64    consumer only: visible, embedded (its own clock)
  *   ask[P][L]      u64        written by the producer: tokens that it takes
  *   opened[P][L]   u64        consumer and agent only
  *   payload[P][S]  slot_bytes written by the producer, zero-padded to 64 bytes
@@ -53,7 +52,7 @@
  *             guarantees this to a running kernel: hence `check`, and where there is one, a GPU
  *             leaves out the acquire. Header and payload are copied; the copies are checked and
  *             used.
- *   consumer  outputs, outbox entry, stamps; release fence (sys); then the entry's seq, and `done`.
+ *   consumer  outputs, outbox entry; release fence (sys); then the entry's seq, and `done`.
  *             Either of these may be seen first: an entry's number is reserved before the fence, so
  *             who sees `done` knows that the entry is there or comes.
  *             producer: reads done[] in one READ (shm: acquire), then may reuse slot and source
@@ -170,10 +169,10 @@ enum tokg_flags {
 #define TOKG_LANE_WORD(n, turn, bits) ((uint64_t)(n) << 32 | (uint64_t)(turn) << 8 | (bits))
 #define TOKG_LANE_TURN(word) ((uint32_t)((word) >> 8) & 0xfffu)
 #define TOKG_LANE_N(word) ((uint32_t)((word) >> 32))
+#define TOKG_LANE_BITS(word) ((uint32_t)(word)&0xffu)
 #define TOKG_ASK(n, epoch, turn, bits) (TOKG_LANE_WORD(n, turn, bits) | TOKG_EPOCH_BITS(epoch))
 #define TOKG_EPOCH_BITS(epoch) ((uint64_t)((epoch)&0xfffu) << 20)
 #define TOKG_ASK_EPOCH_BITS(ask) ((ask)&TOKG_EPOCH_BITS(0xfffu))
-#define TOKG_LANE_BITS(word) ((uint32_t)(word)&0xffu)
 
 enum tokg_ask {
 	TOKG_ASK_FINAL = 1,  /* no more will be granted: end with LENGTH */
@@ -270,12 +269,6 @@ struct tokg_back {
 };
 static_assert(sizeof(struct tokg_back) == 64, "GPU ring back area is ABI");
 
-struct tokg_stamp {
-	uint64_t visible;  /* consumer's clock (ns) when it saw the ticket */
-	uint64_t embedded; /* when the rows were written */
-};
-static_assert(sizeof(struct tokg_stamp) == 16, "GPU ring stamp is ABI");
-
 enum tokg_geometry_flags {
 	TOKG_CHECKED = 1 << 0, /* headers carry a check word and the consumer verifies it */
 };
@@ -298,10 +291,10 @@ struct tokg_geometry {
 	uint64_t out_bytes;   /* of one producer's outputs: a power of two */
 	/* offsets in the region */
 	uint64_t back_off, back_stride;
-	uint64_t hdr_off, claim_off, stamp_off, ask_off, opened_off, payload_off;
+	uint64_t hdr_off, claim_off, ask_off, opened_off, payload_off;
 	uint64_t region_bytes;
 };
-static_assert(sizeof(struct tokg_geometry) == 128, "GPU ring geometry is ABI");
+static_assert(sizeof(struct tokg_geometry) == 120, "GPU ring geometry is ABI");
 
 struct tokg_ctl {
 	uint64_t magic;	     /* TOKG_MAGIC, written last */
@@ -417,12 +410,6 @@ TOKG_FN uint64_t
 tokg_claim_at(const struct tokg_geometry *g, uint32_t producer, uint32_t slot)
 {
 	return g->claim_off + 8 * tokg_slot_of(g, producer, slot);
-}
-
-TOKG_FN uint64_t
-tokg_stamp_at(const struct tokg_geometry *g, uint32_t producer, uint32_t slot)
-{
-	return g->stamp_off + sizeof(struct tokg_stamp) * tokg_slot_of(g, producer, slot);
 }
 
 TOKG_FN uint64_t

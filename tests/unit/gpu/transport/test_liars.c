@@ -94,7 +94,7 @@ static const struct lie lies[] = {
 	{"order", bad_order, MEMFD, 0, true, 0, "order 2"},
 	{"no slots", no_slots, MEMFD, 0, true, 0, "the number of slots is 0"},
 	{"too many slots", many_slots, MEMFD, 0, true, 0, "the number of slots is 4294967295"},
-	{"payload over the stamps", moved_payload, MEMFD, 0, true, 0, "is inconsistent"},
+	{"payload over the lanes' words", moved_payload, MEMFD, 0, true, 0, "is inconsistent"},
 	{"region bigger than it is", bigger_region, MEMFD, 0, true, 0, "is inconsistent"},
 	{"no end of message", unended_message, NOTHING, 0, false, 0, "refused: xxxx"},
 	{"no memory", NULL, NOTHING, 0, true, 0, "sent no memory"},

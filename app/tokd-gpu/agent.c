@@ -430,7 +430,7 @@ tokg_agent_run(struct tokg_agent *a, struct tokg_error *err)
 				a->device->ops->name);
 		if (n > 0)
 			continue;
-		if (now_ns - busy_ns < SPIN_NS) {
+		if (now_ns - busy_ns < SPIN_NS || (a->o->spin && !is_alone(a))) {
 			sched_yield();
 			continue;
 		}

@@ -80,6 +80,9 @@ static const struct opt_def defs[] = {
 	{"stuck", "MS", OPT_MS, FIELD(stuck_ms), 100, 600000, "5000",
 		"restart a consumer that gives no sign of life for this time; after three restarts, "
 		"exit"},
+	{"spin", NULL, OPT_FLAG, FIELD(spin), 0, 0, "no",
+		"with producers, look for new rows without a pause, which takes a CPU; else rows "
+		"that come after a pause reach subscribers up to 1 ms later"},
 	{"drain", "MS", OPT_MS, FIELD(drain_ms), 0, 600000, "2000",
 		"after the first SIGINT or SIGTERM: time to finish what was sent, and for "
 		"subscribers to read it"},

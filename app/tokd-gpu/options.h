@@ -36,7 +36,7 @@ struct tokg_options {
 	const char *engine_text;
 	uint32_t workers; /* as in struct tokg_device_config */
 	int32_t first_cpu;
-	bool heads, no_check;
+	bool heads, no_check, spin;
 	const char *rdma_device;
 	int32_t rdma_port, rdma_gid;
 	uint32_t stuck_ms, drain_ms;

@@ -18,6 +18,7 @@ struct candidate {
 	struct ibv_device *device;
 	uint8_t port;
 	struct ibv_gid_entry gid;
+	bool others; /* devices with one as good */
 };
 
 /* enum tokg_gid_type of libibverbs' own, which calls InfiniBand's and RoCE v1's apart. */
@@ -57,12 +58,16 @@ look_at_device(struct ibv_device *device, const struct tokg_rdma_wish *wish, str
 		const enum tokg_gid_rank rank = rank_of(&gids[i], wish);
 		struct ibv_port_attr port;
 
-		if (rank <= best->rank ||
+		if (rank == TOKG_RANK_NONE || rank < best->rank ||
 			(wish->port >= 0 && (uint32_t)wish->port != gids[i].port_num) ||
 			ibv_query_port(x, (uint8_t)gids[i].port_num, &port) != 0 ||
 			port.state != IBV_PORT_ACTIVE)
 			continue;
-		*best = (struct candidate){rank, device, (uint8_t)gids[i].port_num, gids[i]};
+		if (rank == best->rank)
+			best->others |= device != best->device;
+		else
+			*best = (struct candidate){
+				rank, device, (uint8_t)gids[i].port_num, gids[i], false};
 	}
 	if (x != NULL)
 		ibv_close_device(x);
@@ -134,11 +139,12 @@ open_chosen(struct tokg_rdma *d, const struct candidate *c, struct tokg_error *e
 	d->lid = port.lid;
 	d->mtu = port.active_mtu;
 	d->wr_max = device.max_qp_wr > 0 ? (uint32_t)device.max_qp_wr : 1;
-	snprintf(d->text, sizeof(d->text), "%.30s port %u, GID %u %s%s", name, d->port,
+	snprintf(d->text, sizeof(d->text), "%.30s port %u, GID %u %s%s%s", name, d->port,
 		d->gid_index, inet_ntop(AF_INET6, d->gid.raw, gid, sizeof(gid)),
 		!d->roce				  ? ""
 		: c->gid.gid_type == IBV_GID_TYPE_ROCE_V2 ? " (RoCE v2)"
-							  : " (RoCE v1)");
+							  : " (RoCE v1)",
+		c->others ? ", first of several: -d chooses" : "");
 	return true;
 }
 

@@ -24,7 +24,7 @@ struct tokg_rdma {
 	uint16_t lid;
 	enum ibv_mtu mtu;
 	uint32_t wr_max; /* work requests of a queue */
-	char text[96];	 /* for the log */
+	char text[128];	 /* for the log */
 };
 
 /*

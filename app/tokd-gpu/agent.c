@@ -195,6 +195,8 @@ open_verbs(struct tokg_agent *a, struct tokg_agent_listener *l, const char *host
 		.rdma_device = a->o->rdma_device,
 		.rdma_port = a->o->rdma_port,
 		.rdma_gid = a->o->rdma_gid,
+		.rdma_tclass = (uint8_t)a->o->rdma_tclass,
+		.rdma_sl = (uint8_t)a->o->rdma_sl,
 	};
 	struct tokg_error why = {""};
 	char path[256] = "";

@@ -93,6 +93,11 @@ static const struct opt_def defs[] = {
 		"port of the RDMA device; -1: automatic", .letter = 'i'},
 	{"rdma-gid", "INDEX", OPT_COUNT, FIELD(rdma_gid), -1, 255, "-1",
 		"index of the port's GID; -1: automatic, RoCE v2 first", .letter = 'x'},
+	{"rdma-tclass", "N", OPT_COUNT, FIELD(rdma_tclass), 0, 255, "0",
+		"traffic class of RDMA packets (RoCE v2: the IP header's, DSCP times 4), for "
+		"networks with PFC or ECN. Give dpdk-tokd the same"},
+	{"rdma-sl", "N", OPT_COUNT, FIELD(rdma_sl), 0, 15, "0",
+		"service level of RDMA packets (RoCE: the priority). Give dpdk-tokd the same"},
 };
 
 static const struct opt_section sections[] = {

@@ -39,6 +39,7 @@ struct tokg_options {
 	bool heads, no_check, spin;
 	const char *rdma_device;
 	int32_t rdma_port, rdma_gid;
+	uint32_t rdma_tclass, rdma_sl;
 	uint32_t stuck_ms, drain_ms;
 	/* derived */
 	bool cuda, host_ring, graphs, external_engine;

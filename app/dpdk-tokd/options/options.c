@@ -77,6 +77,8 @@ make_sink_target(struct tokd_options *opt, struct opt_error *e)
 	opt->sink_target.rdma_device = opt->rdma_device;
 	opt->sink_target.rdma_port = opt->rdma_port != 0 ? (int)opt->rdma_port : -1;
 	opt->sink_target.rdma_gid = opt->rdma_gid != NULL ? atoi(opt->rdma_gid) : -1;
+	opt->sink_target.rdma_tclass = (uint8_t)opt->rdma_tclass;
+	opt->sink_target.rdma_sl = (uint8_t)opt->rdma_sl;
 	return true;
 }
 

@@ -73,6 +73,8 @@ struct tokd_options {
 	const char *rdma_device;    /* --rdma-device: NULL: chosen by the route */
 	uint32_t rdma_port;	    /* --rdma-port: of that device; 0: chosen */
 	const char *rdma_gid;	    /* --rdma-gid: index, in decimal; NULL: chosen */
+	uint32_t rdma_tclass;	    /* --rdma-tclass */
+	uint32_t rdma_sl;	    /* --rdma-sl */
 	struct tokg_target sink_target; /* from these */
 	uint32_t rx_desc, tx_desc;	/* --rxd, --txd */
 	uint32_t mbufs;			/* --mbufs: per worker */

@@ -121,6 +121,11 @@ static const struct opt_def defs[] = {
 	{"rdma-gid", "INDEX", OPT_TEXT, FIELD(rdma_gid), 0, 0, NULL,
 		"index of the RDMA port's GID, 0 to 255; default: by the route to HOST",
 		.check = tokd_check_byte, .letter = 'x'},
+	{"rdma-tclass", "N", OPT_COUNT, FIELD(rdma_tclass), 0, 255, "0",
+		"traffic class of RDMA packets (RoCE v2: the IP header's, DSCP times 4), for "
+		"networks with PFC or ECN. Give tokd-gpu the same"},
+	{"rdma-sl", "N", OPT_COUNT, FIELD(rdma_sl), 0, 15, "0",
+		"service level of RDMA packets (RoCE: the priority). Give tokd-gpu the same"},
 	{"port", "ID", OPT_COUNT, FIELD(port), 0, 31, "0", "DPDK port to serve on",
 		.section = "DPDK port"},
 	{"rxd", "N", OPT_COUNT, FIELD(rx_desc), 32, 32768, "1024",

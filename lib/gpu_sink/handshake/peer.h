@@ -37,6 +37,7 @@ struct tokg_target {
 	uint16_t port;
 	const char *rdma_device;
 	int rdma_port, rdma_gid;
+	uint8_t rdma_tclass, rdma_sl; /* traffic class and service level of what is sent */
 	/* verbs: addresses of the host, once resolved */
 	uint32_t n_at;
 	socklen_t at_len[TOKG_ADDRESSES];

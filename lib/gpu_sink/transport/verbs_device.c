@@ -157,6 +157,8 @@ tokg_rdma_open(struct tokg_rdma *d, const struct tokg_rdma_wish *wish, struct to
 	int n = 0;
 
 	memset(d, 0, sizeof(*d));
+	d->tclass = wish->tclass;
+	d->sl = wish->sl;
 	list = ibv_get_device_list(&n);
 	if (list == NULL)
 		return tokg_wrong(

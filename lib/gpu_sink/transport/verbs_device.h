@@ -11,6 +11,7 @@ struct tokg_rdma_wish {
 	const char *device;	/* NULL: any */
 	int port, gid;		/* below 0: any */
 	const uint8_t *address; /* 16 bytes: of the interface towards the peer; or NULL */
+	uint8_t tclass, sl;	/* of what is sent */
 };
 
 struct tokg_rdma {
@@ -23,6 +24,7 @@ struct tokg_rdma {
 	union ibv_gid gid;
 	uint16_t lid;
 	enum ibv_mtu mtu;
+	uint8_t tclass, sl;
 	uint32_t wr_max; /* work requests of a queue */
 	char text[128];	 /* for the log */
 };

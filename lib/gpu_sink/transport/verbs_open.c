@@ -239,6 +239,8 @@ open_device(struct tokg_verbs *v, const struct tokg_target *target,
 	const struct tokg_rdma_wish wish = {.device = target->rdma_device,
 		.port = target->rdma_port,
 		.gid = target->rdma_gid,
+		.tclass = target->rdma_tclass,
+		.sl = target->rdma_sl,
 		.address = address_towards(&v->session.where, address) ? address : NULL};
 
 	if (!tokg_rdma_open(&v->rdma, &wish, err))

@@ -90,11 +90,15 @@ to_receive(const struct tokg_rdma *d, struct ibv_qp *qp, const struct tokg_qp *t
 		.rq_psn = theirs->psn,
 		.max_dest_rd_atomic = READS,
 		.min_rnr_timer = RNR_TIMER,
-		.ah_attr = {.dlid = theirs->lid, .port_num = d->port, .is_global = d->roce}};
+		.ah_attr = {.dlid = theirs->lid,
+			.sl = d->sl,
+			.port_num = d->port,
+			.is_global = d->roce}};
 
 	memcpy(a.ah_attr.grh.dgid.raw, theirs->gid, sizeof(theirs->gid));
 	a.ah_attr.grh.sgid_index = (uint8_t)d->gid_index;
 	a.ah_attr.grh.hop_limit = HOPS;
+	a.ah_attr.grh.traffic_class = d->tclass;
 	return ibv_modify_qp(qp, &a,
 		       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
 			       IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) ==

@@ -78,6 +78,8 @@ tokg_verbs_server_open(
 	const struct tokg_rdma_wish wish = {.device = c->rdma_device,
 		.port = c->rdma_port,
 		.gid = c->rdma_gid,
+		.tclass = c->rdma_tclass,
+		.sl = c->rdma_sl,
 		.address = address_of(c->host, address) ? address : NULL};
 	struct tokg_verbs_server *s = calloc(1, sizeof(*s));
 	char how[96];

@@ -20,6 +20,7 @@ struct tokg_verbs_server_config {
 	/* Chosen automatically if NULL or below 0. */
 	const char *rdma_device;
 	int rdma_port, rdma_gid;
+	uint8_t rdma_tclass, rdma_sl; /* traffic class and service level of what is sent */
 };
 
 /*

@@ -300,11 +300,13 @@ def test_what_chooses_an_rdma_device_has_the_letters_of_its_tools(
 ) -> None:
     def shown(*args: str) -> list[str]:
         common = ["--", "--ip", "10.0.0.1", "--vocab", str(gpt2_file), "--check-config"]
-        done = run(binary, *common, "--sink", "gpu=verbs:127.0.0.1", *args)
+        common += ["--sink", "gpu=verbs:127.0.0.1", "--rdma-tclass", "104", "--rdma-sl", "15"]
+        done = run(binary, *common, *args)
         assert done.returncode == 0, done.stderr
         return [line for line in done.stdout.splitlines() if line.startswith("rdma-")]
 
     chosen = ["rdma-device = mlx5_1", "rdma-port = 2", "rdma-gid = 3"]
+    chosen += ["rdma-tclass = 104", "rdma-sl = 15"]
     assert shown("-d", "mlx5_1", "-i", "2", "-x", "3") == chosen
     assert shown("-dmlx5_1", "-i2", "-x3") == chosen
     assert shown("-d", "mlx5_0", "--rdma-port", "2", "-x", "3", "-d", "mlx5_1") == chosen
@@ -315,3 +317,7 @@ def test_what_chooses_an_rdma_device_has_the_letters_of_its_tools(
     done = run(binary, "--", "--ip", "10.0.0.1", "-i", "256")
     assert done.returncode == 2
     assert "--rdma-port 256" in last_line(done)
+    for option in ("--rdma-tclass 256", "--rdma-sl 16"):
+        done = run(binary, "--", "--ip", "10.0.0.1", *option.split())
+        assert done.returncode == 2
+        assert option in last_line(done)

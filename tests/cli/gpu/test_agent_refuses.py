@@ -36,6 +36,8 @@ def refused(folder: Path, *options: str) -> tuple[int, str]:
         (["--producers", "64", "--slots", "4096"], "(tokd-gpu --producers, --slots) is 262144,"),
         (["--first-cpu", "4095"], "--first-cpu 4095: 2 threads (--workers, scanner) from there"),
         (["--workers", "1000"], "--workers 1000: at most "),
+        (["--rdma-tclass", "256"], "--rdma-tclass 256: "),
+        (["--rdma-sl", "16"], "--rdma-sl 16: "),
         (["--listen", "tcp:99999"], "--listen tcp:99999: give up to "),
     ],
 )

@@ -89,6 +89,8 @@ check_sink(struct tokd_options *opt, struct opt_error *e)
 	const char *rdma = opt->rdma_device != NULL ? "--rdma-device"
 			   : opt->rdma_port != 0    ? "--rdma-port"
 			   : opt->rdma_gid != NULL  ? "--rdma-gid"
+			   : opt->rdma_tclass != 0  ? "--rdma-tclass"
+			   : opt->rdma_sl != 0	    ? "--rdma-sl"
 						    : NULL;
 
 	if (!make_sink_target(opt, e))

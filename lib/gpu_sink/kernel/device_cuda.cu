@@ -353,9 +353,9 @@ gpu_choose(struct tokg_cuda *c, struct tokg_error *err)
 		return false;
 	if (limited)
 		return tokg_wrong(err,
-			       "device cuda:%d: it has a display, and the driver ends kernels that "
-			       "run for seconds: use another GPU, or stop the display server",
-			       c->index) == 0;
+			"device cuda:%d: it has a display, and the driver ends kernels that "
+			"run for seconds: use another GPU, or stop the display server",
+			c->index);
 	static_assert(sizeof(properties.uuid) == sizeof(c->d.uuid), "16 bytes");
 	memcpy(c->d.uuid, &properties.uuid, sizeof(c->d.uuid));
 	c->write_value = (tokg_cuda_write_fn)tokg_cuda_function("cuStreamWriteValue64");

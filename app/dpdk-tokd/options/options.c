@@ -82,7 +82,7 @@ make_sink_target(struct tokd_options *opt, struct opt_error *e)
 	return true;
 }
 
-/* An option that would do nothing is a mistake of whoever gave it. */
+/* An option that would do nothing is refused: it was given by mistake. */
 static bool
 check_sink(struct tokd_options *opt, struct opt_error *e)
 {

@@ -133,9 +133,9 @@ PyObject *raise_bad(struct tok_result r, const char *unit);
 const char *why_of(struct tok_result r);
 
 /*
- * Make *text UTF-8 and encode it on so many threads, each with an encoder. Only its beginning is
- * encoded if `cut` keeps no more of its ids. Always call ids_free(). TOK_MORE: memory is short;
- * TOK_BAD without an error: it has a surrogate. Nothing of Python.
+ * Make *text UTF-8 and encode it, on `threads` threads with an encoder each. If `cut` keeps only
+ * the first ids, the rest of the text is not encoded. Always call ids_free(). TOK_MORE: memory is
+ * short; TOK_BAD without an error: the text has a surrogate. Uses nothing of Python.
  */
 struct tok_result encode_all(const struct vocab *v, struct encoder_text *text, uint32_t flags,
 	const struct batch_cut *cut, struct ids *ids, struct encoder *const *e, uint32_t threads);

@@ -79,8 +79,8 @@ capsule_gone(PyObject *capsule)
 
 /*
  * dlpack(owner, address, rows, columns, type code, bits, device type, device id, versioned): a
- * capsule of the contiguous, read-only matrix at `address`. `owner` lives as long as whoever
- * takes it.
+ * capsule of the contiguous, read-only matrix at `address`. Who takes the matrix holds `owner`
+ * until it is released.
  */
 PyObject *
 tokd_dlpack(PyObject *module, PyObject *args)

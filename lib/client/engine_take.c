@@ -162,8 +162,8 @@ may_try_again(const struct tokd_engine *e, struct slot *s, uint32_t reason, uint
 }
 
 /*
- * UNKNOWN may be older than what has come of an answer: a POLL overtook the text. It counts if
- * nothing else is heard.
+ * UNKNOWN may be older than what was heard: a POLL overtook the text. It counts if nothing else is
+ * heard. Sent again at once, the text would be completed twice, and a GPU make its answer twice.
  */
 static bool
 is_gone(struct tokd_engine *e, struct slot *s, uint64_t now)
@@ -194,7 +194,7 @@ failed(struct tokd_engine *e, struct slot *s, const struct tokd_rep *rep, uint64
 	 */
 	if (reason == TOKD_R_BUSY && s->known)
 		return;
-	if (reason == TOKD_R_UNKNOWN && has_begun(s->r) && !is_gone(e, s, now))
+	if (reason == TOKD_R_UNKNOWN && !is_gone(e, s, now))
 		return;
 	if (reason == TOKD_R_ID && s->r->flags & TOKD_REQUEST_DECODE &&
 		rep->text_end >= s->r->len) { /* there is no such id */

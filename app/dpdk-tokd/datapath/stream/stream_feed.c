@@ -297,7 +297,7 @@ fed(struct tokd_worker *w, struct tokd_stream *s, uint32_t n, bool last)
 {
 	s->part = 0;
 	s->next += n;
-	s->held_bits >>= n;
+	s->held_bits = s->held_bits >> 1 >> (n - 1); /* n may be all 64 */
 	s->unacked += n;
 	s->told_to_wait = false;
 	if (last && unlikely(s->flags & TOKD_F_GENERATE))

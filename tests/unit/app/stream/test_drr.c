@@ -505,3 +505,33 @@ FIXTURE_TEST(drr_who_only_waits_gets_no_reply)
 	assert_true(is_done(1));
 	expect_text(1, text, 2000);
 }
+
+/* 64 packets are all bits of the word that says which are held. */
+FIXTURE_TEST(drr_a_whole_window_of_small_packets_is_fed_at_once)
+{
+	const uint32_t n = 100 + TOKD_WIRE_WINDOW;
+	struct request r;
+
+	fx->w.feed_ticks = UINT64_MAX; /* what is fast is fed several packets at a time */
+	make_text(text, n + 1, 1);
+	r = data_request(1, 0, 0, text, 100, 0);
+	send_request(&r);
+	tokd_worker_turn(&fx->w);
+	fx->w.feed_ticks = 0;
+	for (uint32_t at = 100; at < n; at++) {
+		r = data_request(1, at - 99, at, text + at, 1, 0);
+		send_request(&r);
+	}
+	for (uint32_t i = 0; i < 2; i++)
+		tokd_worker_turn(&fx->w);
+	assert_int_equal(fx->w.n_held, TOKD_WIRE_WINDOW);
+	fx->w.feed_ticks = UINT64_MAX;
+	tokd_worker_turn(&fx->w);
+	assert_int_equal(fx->w.n_held, 0);
+	r = text_packet(1, text, n + 1, n, 0, 1);
+	r.req.packet = 1 + TOKD_WIRE_WINDOW;
+	send_request(&r);
+	tokd_worker_turn(&fx->w);
+	assert_true(is_done(1));
+	expect_text(1, text, n + 1);
+}

@@ -9,25 +9,27 @@
 
 #include "reader.h"
 
-/* A file that can be truncated later would kill this process by SIGBUS. */
+/*
+ * A file that can be truncated later would kill this process by SIGBUS. Its size is asked for after
+ * its seals: until then the peer may change it.
+ */
 static int
 map_whole(int fd, int prot, const char *what, uint32_t index, size_t least, void **va,
 	size_t *bytes, struct tokr_error *e)
 {
+	const int seals = fcntl(fd, F_GET_SEALS);
 	struct stat st;
-	int seals;
 
-	if (fstat(fd, &st) != 0) {
-		e->sys_errno = errno;
-		return reader_fail(
-			e, TOKR_SYSTEM, "%s %u: fstat: %s", what, index, strerror(errno));
-	}
-	seals = fcntl(fd, F_GET_SEALS);
 	if (seals < 0)
 		return reader_fail(e, TOKR_INVALID, "%s %u: not a memfd", what, index);
 	if ((seals & F_SEAL_SHRINK) == 0)
 		return reader_fail(
 			e, TOKR_INVALID, "%s %u: not sealed against shrinking", what, index);
+	if (fstat(fd, &st) != 0) {
+		e->sys_errno = errno;
+		return reader_fail(
+			e, TOKR_SYSTEM, "%s %u: fstat: %s", what, index, strerror(errno));
+	}
 	if (st.st_size < (off_t)least)
 		return reader_fail(e, TOKR_INVALID, "%s %u: %lld bytes, must have at least %zu",
 			what, index, (long long)st.st_size, least);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <time.h>
@@ -19,6 +20,22 @@
 #define FIXTURE_TEST(name) TEST_WITH(name, server_setup, server_teardown)
 
 #define LIMIT_MS 2000
+
+static bool shrinks_late;
+
+int __real_fstat64(int fd, struct stat *st);
+int __wrap_fstat64(int fd, struct stat *st);
+
+/* The server is at work at the same time: it shrinks its memory, and seals it then. */
+int
+__wrap_fstat64(int fd, struct stat *st)
+{
+	const int rc = __real_fstat64(fd, st);
+
+	if (shrinks_late)
+		(void)!(ftruncate(fd, 0) == 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0);
+	return rc;
+}
 
 static int
 lowest_free_fd(void)
@@ -185,6 +202,21 @@ FIXTURE_TEST(that_could_shrink_its_memory_is_refused)
 	refuses(s, TOKR_SYSTEM, "cannot map");
 	close(loose);
 	close(grows);
+}
+
+FIXTURE_TEST(that_shrinks_its_memory_between_two_looks_is_refused)
+{
+	struct server *s = *state;
+	const int loose = server_memfd(1 << 20, 0);
+
+	shrinks_late = true;
+	s->fds[1] = loose;
+	refuses(s, TOKR_INVALID, "token ring 0: not sealed against shrinking");
+	s->fds[1] = s->ring_fd;
+	s->fds[0] = loose;
+	refuses(s, TOKR_INVALID, "cursor memfd 0: not sealed against shrinking");
+	shrinks_late = false;
+	close(loose);
 }
 
 FIXTURE_TEST(with_a_wrong_header_is_refused)

@@ -22,7 +22,7 @@ from .errors import bad_request, unacceptable
 from .models import Model, Models
 from .render import ChatRequest, CompletionRequest, check_tools
 from .sampling import SEQUENCES_MAX, Count, Int64
-from .window import UNFINISHED, Said, Window, after_prompt, fits
+from .window import UNFINISHED, UNFINISHED_MAX, Said, Window, after_prompt, fits
 
 TOP_MAX = 20  # candidates of a position
 CONTEXT = 4  # ids before one that is part of a character
@@ -483,6 +483,13 @@ def _resumed(
     if longest > TOKEN_MAX:
         raise bad_request(
             f"prev_tokens: a token of {longest} characters: at most {TOKEN_MAX}", "stream_state"
+        )
+    most = len(state.prev_tokens) + UNFINISHED_MAX  # farther, a Window would grow
+    if not state.prefix_offset <= state.read_offset <= most:
+        raise bad_request(
+            f"prefix_offset {state.prefix_offset}, read_offset {state.read_offset}: expected the "
+            f"first to be the lower, and at most {most}",
+            "stream_state",
         )
     return state, Window(state.prev_tokens, state.prefix_offset, state.read_offset)
 

@@ -169,6 +169,17 @@ def test_a_chunk_has_the_limits_of_an_answer(
     assert refused.value.status == 400
 
 
+@pytest.mark.parametrize("offsets", [(0, 1 << 62), (1 << 62, 1 << 62), (1, 0), (0, 66)])
+@pytest.mark.parametrize("kind", [CHAT, COMPLETIONS])
+def test_a_state_points_into_its_tokens(app: App, kind: str, offsets: tuple[int, int]) -> None:
+    """Else what waits for the rest of a character would be decoded again with each id."""
+    chunk = {"choices": [{"index": 0, "token_ids": [1]}]}
+    state = {"prev_tokens": ["a"], "prefix_offset": offsets[0], "read_offset": offsets[1]}
+    with pytest.raises(Refused, match="prefix_offset") as refused:
+        ask(app, f"{kind}/derender", stream=True, generate_chunk=chunk, stream_state=state)
+    assert refused.value.status == 400
+
+
 def test_an_id_between_others_may_be_none(tmp_path: Path) -> None:
     path = render_models.make("turns", tmp_path) / "tokenizer.json"
     document = json.loads(path.read_text())

@@ -39,8 +39,10 @@ def _byte_level(tokens: Tokens) -> Tokens:
     return [found.decode("utf-8", "replace")]
 
 
+CACHED = 32  # characters: a client's own tokens, which are longer, would fill gigabytes
+
+
 def _word_piece(prefix: str, cleanup: bool) -> Step:
-    @lru_cache(maxsize=1 << 18)  # tokens need not be the vocabulary's
     def one(first: bool, token: str) -> str:
         if not first:
             token = token.removeprefix(prefix) if token.startswith(prefix) else " " + token
@@ -49,7 +51,11 @@ def _word_piece(prefix: str, cleanup: bool) -> Step:
                 token = token.replace(dirty, clean)
         return token
 
-    return lambda tokens: [one(i == 0, token) for i, token in enumerate(tokens)]
+    cached = lru_cache(maxsize=1 << 18)(one)  # tokens need not be the vocabulary's
+
+    return lambda tokens: [
+        (cached if len(token) <= CACHED else one)(i == 0, token) for i, token in enumerate(tokens)
+    ]
 
 
 def _metaspace(replacement: str, first_is_none: bool) -> Step:

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import gc
 import resource
+import tracemalloc
 import weakref
 from pathlib import Path
 
 import dpdk_tokd
 import pytest
+from dpdk_tokd.hf.decoders import decoder
 
 MIB = 1 << 20
 
@@ -28,6 +30,17 @@ def test_a_large_text_leaves_no_mapping(gpt2) -> None:
     for _ in range(100):
         gpt2.encode(text)
     assert mapped() - before < 50 * MIB
+
+
+def test_tokens_of_a_client_are_not_kept() -> None:
+    decode = decoder({"type": "WordPiece", "prefix": "##", "cleanup": True})
+    tracemalloc.start()
+    try:
+        for i in range(1000):
+            assert len(decode([f"{i:01024}", "##" + f"{i:01024}"])) == 2048
+        assert tracemalloc.get_traced_memory()[0] < MIB
+    finally:
+        tracemalloc.stop()
 
 
 def test_open_streams_share_a_cache(gpt2) -> None:

@@ -41,7 +41,7 @@ Given = TypeVar("Given")
 THREAD_BYTES = 1 << 10
 PROMPT_BYTES = {"/tokenize": 32 << 10, "/v1/completions/render": 4 << 10}  # likewise, of one prompt
 CHAT_BYTES = {"/v1/chat/completions/render": 4 << 10}
-BODIES = 16  # of the longest kind: memory of all that are in progress
+BODIES = 16  # of the longest kind: memory of all in progress, and of answers that are not taken
 BODY_S = 30.0  # a client has to send its body
 BY_APPLIANCES = (
     "/detokenize",
@@ -133,6 +133,7 @@ class App:
         self.in_progress = 0  # by HTTP
         self.by_grpc: Sized = ()  # likewise
         self.bytes_held = 0  # of bodies in progress
+        self.unread: dict[asyncio.Transport, None] = {}  # of slow clients; the first is the oldest
         self._threads = ThreadPoolExecutor(cpus())
         self.metrics = metrics.Metrics(models, self.requests)
         self._start = os.urandom(8).hex().encode()
@@ -254,6 +255,16 @@ class App:
         finally:
             self.in_progress -= 1
             self.bytes_held -= request.arrived
+
+    def hold(self, transport: asyncio.Transport) -> None:
+        """Its client takes an answer slowly. If all such answers are too much, who has had the
+        longest time is closed; not who is alone."""
+        self.unread[transport] = None
+        sizes = {one: one.get_write_buffer_size() for one in self.unread}
+        while len(sizes) > 1 and sum(sizes.values()) > self.limits.body * BODIES:
+            oldest = next(iter(sizes))
+            del sizes[oldest], self.unread[oldest]
+            oldest.abort()
 
     def _made(self, request: Request, work: Work, body: bytes) -> Made:
         given = request.headers.get(b"x-request-id") == request.name

@@ -44,6 +44,7 @@ class Protocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._unlimit()
         self._unwatch()
+        self._gateway.unread.pop(self.transport, None)
         request = self._taken()
         if request is not None:
             self._gateway.hung_up(request)
@@ -76,10 +77,12 @@ class Protocol(HttpToolsProtocol):
         """No further answer is written until the client has taken most of those before."""
         super().pause_writing()
         self._watch()
+        self._gateway.hold(self.transport)
 
     def resume_writing(self) -> None:
         super().resume_writing()
         self._unwatch()
+        self._gateway.unread.pop(self.transport, None)
         self._watch_closing()
 
     def on_response_complete(self) -> None:

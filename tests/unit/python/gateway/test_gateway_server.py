@@ -31,7 +31,7 @@ import pytest
 pytest.importorskip("msgspec", reason="pip install 'dpdk-tokd[gateway]'")
 uvicorn = pytest.importorskip("uvicorn", reason="pip install 'dpdk-tokd[gateway]'")
 from dpdk_tokd.gateway import protocol
-from dpdk_tokd.gateway.app import PROMPT_BYTES, THREAD_BYTES, App, Limits
+from dpdk_tokd.gateway.app import BODIES, PROMPT_BYTES, THREAD_BYTES, App, Limits
 from dpdk_tokd.gateway.models import Model, Models
 from dpdk_tokd.gateway.protocol import HEAD_BYTES, Protocol
 from uvicorn.server import ServerState
@@ -249,6 +249,30 @@ def test_who_does_not_take_an_answer_is_closed(
             with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
                 await answer_of(reader)
             writer.close()
+
+    asyncio.run(run())
+
+
+def test_answers_that_nobody_takes_are_limited(app: App, tmp_path: Path) -> None:
+    """The oldest go; who takes his gets it."""
+    app.limits = Limits(body=len(post(WORDS)))  # an answer has five times as much
+    state, clients = ServerState(), []
+
+    async def run() -> None:
+        async with serving(app, tmp_path / "socket", state) as connect:
+            for n in range(1, 2 * BODIES):
+                clients.append(await connect())
+                clients[-1][1].write(post(WORDS))
+                await until(lambda n=n: sum(app.metrics._requests.values()) == n)
+            assert (await answer_of(clients[-1][0]))[0] == 200
+            held = sum(one.transport.get_write_buffer_size() for one in state.connections)
+            assert app.limits.body < held <= app.limits.body * BODIES
+            with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+                await answer_of(clients[0][0])
+            for _, writer in clients:
+                writer.close()
+            await until(lambda: not state.connections)
+        assert not app.unread
 
     asyncio.run(run())
 

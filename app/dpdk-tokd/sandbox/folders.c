@@ -99,8 +99,9 @@ tokd_folders_find(struct tokd_folders *f, const struct tokd_options *opt,
 	const struct tokd_port *port, struct tok_vocab *const *vocab, uint32_t n_vocabs)
 {
 	static const char *const system[] = {"/proc", "/sys", "/etc", "/usr", "/lib", "/lib64"};
-	/* Devices; where libxdp has its locks. */
-	static const char *const written[] = {"/dev", "/run/xdp", "/sys/fs/bpf"};
+	/* Devices of ports and RDMA, no disks; where libxdp has its locks. */
+	static const char *const written[] = {
+		"/dev/null", "/dev/vfio", "/dev/infiniband", "/dev/net", "/run/xdp", "/sys/fs/bpf"};
 	const char *run_time = rte_eal_get_runtime_dir();
 
 	f->n = 0;
@@ -108,6 +109,9 @@ tokd_folders_find(struct tokd_folders *f, const struct tokd_options *opt,
 		add(f, system[i], strlen(system[i]), TOKD_READ);
 	for (size_t i = 0; i < RTE_DIM(written); i++)
 		add(f, written[i], strlen(written[i]), TOKD_WRITE);
+	/* What libcuda opens is its own affair. */
+	if (opt->sink != NULL && opt->sink_target.kind == TOKG_CUDA)
+		add(f, "/dev", strlen("/dev"), TOKD_WRITE);
 	add(f, run_time, strlen(run_time), TOKD_WRITE);
 	add_parent(f, run_time, strlen(run_time), TOKD_REMOVE_DIRS); /* control/eal_files.h */
 	add_huge_pages(f);

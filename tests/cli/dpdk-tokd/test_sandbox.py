@@ -66,22 +66,26 @@ def test_without_it_nothing_is_dropped(ready) -> None:
     assert appliance.stop() == 0
 
 
-def test_a_denied_call_fails_the_test_that_started_the_appliance(
-    binary, gpt2_file, tmp_path, monkeypatch
-) -> None:
-    """The process is made to do what is not on its list."""
-    (tmp_path / "acct.c").write_text(
-        "#include <signal.h>\n#include <unistd.h>\n"
-        "static void on_usr2(int s) { (void)!acct((void *)0); }\n"
+def with_handler(monkeypatch, folder: Path, code: str) -> None:
+    """The process is made to run this at SIGUSR2."""
+    (folder / "made.c").write_text(
+        "#include <fcntl.h>\n#include <signal.h>\n#include <stdio.h>\n#include <unistd.h>\n"
+        f"static void on_usr2(int s) {{ {code} }}\n"
         "__attribute__((constructor)) static void begin(void) { signal(SIGUSR2, on_usr2); }\n"
     )
-    library = tmp_path / "acct.so"
+    library = folder / "made.so"
     subprocess.run(
-        ["cc", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", library, tmp_path / "acct.c"], check=True
+        ["cc", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", library, folder / "made.c"], check=True
     )
     monkeypatch.setenv("LD_PRELOAD", str(library))
     own_options = os.environ.get("ASAN_OPTIONS", "")
     monkeypatch.setenv("ASAN_OPTIONS", f"{own_options}:verify_asan_link_order=0")
+
+
+def test_a_denied_call_fails_the_test_that_started_the_appliance(
+    binary, gpt2_file, tmp_path, monkeypatch
+) -> None:
+    with_handler(monkeypatch, tmp_path, "(void)!acct((void *)0);")
     eal = ["-l", str(min(os.sched_getaffinity(0))), "--no-huge", "-m", "256", "--vdev=net_null0"]
     own = ["--ip", "10.0.0.1", "--streams", "64", "--vocab", str(gpt2_file)]
     appliance = Appliance(tmp_path, eal, own)
@@ -91,3 +95,16 @@ def test_a_denied_call_fails_the_test_that_started_the_appliance(
     assert appliance.telemetry("/tokd/info")["calls_denied"] == 1
     with pytest.raises(AssertionError, match="acct denied"):
         appliance.stop()
+
+
+def test_no_disk_can_be_opened(ready, tmp_path, monkeypatch) -> None:
+    """Nor another device of root's that has nothing to do with packets."""
+    opens = 'dprintf(2, "opened: %d %d\\n", open("/dev/full", O_RDWR), open("/dev/null", O_RDWR));'
+    with_handler(monkeypatch, tmp_path, opens)
+    appliance = ready()
+    if "no Landlock" in appliance.log.read_text():
+        pytest.skip("this kernel has no Landlock")
+    appliance.send_signal(signal.SIGUSR2)
+    line = appliance.wait_for("opened: ")
+    assert re.search(r"opened: -1 [0-9]+$", line, re.MULTILINE)
+    assert appliance.stop() == 0

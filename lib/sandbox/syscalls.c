@@ -22,6 +22,7 @@
 
 #define CALLS_MAX 1024
 #define INT_MASK UINT64_C(0xffffffff) /* of an argument of type int */
+#define TYPE_MASK UINT64_C(0xf)	      /* of a socket, without SOCK_CLOEXEC and SOCK_NONBLOCK */
 
 static const int usual[] = {
 	/* descriptors */
@@ -145,18 +146,29 @@ static const int usual[] = {
 	SCMP_SYS(times),
 };
 
-/* Allowed where (argument `arg` & mask) == value. */
+/* (argument & mask) == value */
+#define IS(arg, mask, value)                                                                       \
+	{                                                                                          \
+		arg, SCMP_CMP_MASKED_EQ, mask, value                                               \
+	}
+
+/* Allowed where the first `n` of these hold. */
 static const struct {
 	int call;
-	unsigned int arg;
-	uint64_t mask, value;
+	unsigned int n;
+	struct scmp_arg_cmp where[2];
 } bounded[] = {
-	{SCMP_SYS(mmap), 2, PROT_EXEC, 0}, {SCMP_SYS(mprotect), 2, PROT_EXEC, 0},
-	{SCMP_SYS(clone), 0, CLONE_THREAD, CLONE_THREAD}, {SCMP_SYS(socket), 0, INT_MASK, AF_UNIX},
-	{SCMP_SYS(socket), 0, INT_MASK, AF_INET}, {SCMP_SYS(socket), 0, INT_MASK, AF_INET6},
-	{SCMP_SYS(socket), 0, INT_MASK, AF_NETLINK}, {SCMP_SYS(prctl), 0, INT_MASK, PR_SET_NAME},
-	{SCMP_SYS(prctl), 0, INT_MASK, PR_GET_NAME},
-	{SCMP_SYS(prlimit64), 2, UINT64_MAX, 0}, /* read only */
+	{SCMP_SYS(mmap), 1, {IS(2, PROT_EXEC, 0)}}, {SCMP_SYS(mprotect), 1, {IS(2, PROT_EXEC, 0)}},
+	{SCMP_SYS(clone), 1, {IS(0, CLONE_THREAD, CLONE_THREAD)}},
+	{SCMP_SYS(socket), 1, {IS(0, INT_MASK, AF_UNIX)}},
+	{SCMP_SYS(socket), 1, {IS(0, INT_MASK, AF_NETLINK)}},
+	{SCMP_SYS(socket), 2, {IS(0, INT_MASK, AF_INET), IS(1, TYPE_MASK, SOCK_STREAM)}},
+	{SCMP_SYS(socket), 2, {IS(0, INT_MASK, AF_INET), IS(1, TYPE_MASK, SOCK_DGRAM)}},
+	{SCMP_SYS(socket), 2, {IS(0, INT_MASK, AF_INET6), IS(1, TYPE_MASK, SOCK_STREAM)}},
+	{SCMP_SYS(socket), 2, {IS(0, INT_MASK, AF_INET6), IS(1, TYPE_MASK, SOCK_DGRAM)}},
+	{SCMP_SYS(prctl), 1, {IS(0, INT_MASK, PR_SET_NAME)}},
+	{SCMP_SYS(prctl), 1, {IS(0, INT_MASK, PR_GET_NAME)}},
+	{SCMP_SYS(prlimit64), 1, {IS(2, UINT64_MAX, 0)}}, /* read only */
 };
 
 static _Atomic uint64_t n_denied;
@@ -199,12 +211,8 @@ add_rules(scmp_filter_ctx f, const struct tokd_sandbox *s)
 	for (size_t i = 0; i < s->n_calls && rc == 0; i++)
 		rc = seccomp_rule_add(f, SCMP_ACT_ALLOW, s->calls[i], 0);
 	for (size_t i = 0; i < sizeof(bounded) / sizeof(bounded[0]) && rc == 0; i++) {
-		const struct scmp_arg_cmp where = {.arg = bounded[i].arg,
-			.op = SCMP_CMP_MASKED_EQ,
-			.datum_a = bounded[i].mask,
-			.datum_b = bounded[i].value};
-
-		rc = seccomp_rule_add_array(f, SCMP_ACT_ALLOW, bounded[i].call, 1, &where);
+		rc = seccomp_rule_add_array(
+			f, SCMP_ACT_ALLOW, bounded[i].call, bounded[i].n, bounded[i].where);
 	}
 	/* Its flags are in memory, where no filter sees them: the C library then calls clone(). */
 	if (rc == 0)

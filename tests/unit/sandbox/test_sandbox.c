@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -114,12 +115,17 @@ check_denied(void)
 	for (int again = 0; again < 2; again++) {
 		CHECK(execv("/bin/true", argv) == -1 && errno == EPERM);
 		CHECK(socket(AF_PACKET, SOCK_RAW, 0) == -1 && errno == EPERM);
+		CHECK(socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_UDP) == -1 &&
+			errno == EPERM);
+		CHECK(socket(AF_INET6, SOCK_RAW, IPPROTO_UDP) == -1 && errno == EPERM);
 		CHECK(mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ==
 				MAP_FAILED &&
 			errno == EPERM);
 		CHECK(fork() == -1 && errno == EPERM);
 	}
-	CHECK(tokd_sandbox_denied() == 8);
+	CHECK(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0) >= 0);
+	CHECK(socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0) >= 0 || errno == EAFNOSUPPORT);
+	CHECK(tokd_sandbox_denied() == 12);
 	for (int i = 0; i < 4; i++) {
 		bool known = false;
 
@@ -161,7 +167,7 @@ everything(void)
 	CHECK(pthread_join(later, &got) == 0 && got == &s);
 	CHECK(read(s.denied_fd, &woken, sizeof(woken)) == -1 && errno == EAGAIN);
 	check_denied();
-	CHECK(read(s.denied_fd, &woken, sizeof(woken)) == sizeof(woken) && woken == 8);
+	CHECK(read(s.denied_fd, &woken, sizeof(woken)) == sizeof(woken) && woken == 12);
 }
 
 TEST(every_thread_keeps_what_is_needed_and_no_more)

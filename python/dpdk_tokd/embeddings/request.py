@@ -97,13 +97,13 @@ def _receive(
 
 def map_whole(fd: int, prot: int, what: str, at_least: int) -> mmap.mmap:
     """Map a memfd that is sealed against shrinking, which would cause SIGBUS."""
-    size = os.fstat(fd).st_size
-    if size < at_least:
-        raise RingError(f"{what}: {size} bytes, at least {at_least} are needed")
     try:
         seals = fcntl.fcntl(fd, fcntl.F_GET_SEALS)
     except OSError as e:
         raise RingError(f"{what}: not a memfd ({e.strerror})") from e
     if not seals & fcntl.F_SEAL_SHRINK:
         raise RingError(f"{what}: not sealed against shrinking")
+    size = os.fstat(fd).st_size  # only now does it stay
+    if size < at_least:
+        raise RingError(f"{what}: {size} bytes, at least {at_least} are needed")
     return mmap.mmap(fd, size, mmap.MAP_SHARED, prot)

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import gc
+import mmap
 import os
 import signal
 import socket
@@ -28,6 +30,7 @@ from dpdk_tokd.embeddings import attach as embedding_attach
 from dpdk_tokd.embeddings import layout
 from dpdk_tokd.embeddings import reader as embedding_reader
 from dpdk_tokd.embeddings.cuda import LEGACY_STREAM
+from dpdk_tokd.embeddings.request import map_whole
 from dpdk_tokd.embeddings.table import random_table
 from gpu_agent import AGENT, Agent, Poster
 
@@ -539,6 +542,24 @@ def test_requests_that_are_none_are_refused_in_words(agent: Agent) -> None:
             assert s.recv(1) == b""
     with reader_of(agent):
         pass
+
+
+def test_memory_that_shrinks_just_before_its_seal_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    real = fcntl.fcntl
+
+    def late(fd: int, command: int) -> int:
+        os.ftruncate(fd, 0)
+        real(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
+        return real(fd, command)
+
+    fd = os.memfd_create("ring", os.MFD_ALLOW_SEALING)
+    os.ftruncate(fd, 4096)
+    monkeypatch.setattr(fcntl, "fcntl", late)
+    with pytest.raises(RingError, match="0 bytes, at least 4096"):
+        map_whole(fd, mmap.PROT_READ, "ring", 4096)
+    os.close(fd)
 
 
 def test_at_most_sixteen_subscribers_attach(agent: Agent) -> None:

@@ -369,10 +369,9 @@ cookie_of(const struct plane *p, uint8_t how, uint8_t source)
 }
 
 static void
-step_request(struct plane *p, struct input *in)
+put_request(struct plane *p, struct input *in, uint8_t how, uint8_t who, uint8_t packet,
+	uint8_t bits, uint8_t ack)
 {
-	const uint8_t how = (uint8_t)input_take(in, 1), who = (uint8_t)input_take(in, 1);
-	const uint8_t packet = (uint8_t)input_take(in, 1), bits = (uint8_t)input_take(in, 1);
 	const uint32_t checksum[] = {
 		0, p->w.terms->vocab[1].checksum, 0, p->w.terms->vocab[0].checksum ^ (who >> 7)};
 	static const uint32_t longest[] = {
@@ -401,7 +400,7 @@ step_request(struct plane *p, struct input *in)
 			req.limit = (bits & 1) << 2 * (bits >> 3 & 7);
 			req.cookie = cookie_of(p, how, who >> 4 & 3);
 		}
-		req.ids_ack = (uint32_t)input_take(in, 1) * 8;
+		req.ids_ack = ack * 8u;
 		req.reply_max = longest[(who ^ packet) % RTE_DIM(longest)];
 		if (how & HOW_OWN_TEXT)
 			own_text(in, &req, &bytes);
@@ -415,6 +414,18 @@ step_request(struct plane *p, struct input *in)
 	if (req.length > 0)
 		memcpy(grow(&f, req.length), bytes, req.length);
 	put_frame(p, in, &f, how);
+}
+
+/* `n` packets of a text that follow each other, or a POLL. */
+static void
+step_request(struct plane *p, struct input *in, uint32_t n)
+{
+	const uint8_t how = (uint8_t)input_take(in, 1), who = (uint8_t)input_take(in, 1);
+	const uint8_t packet = (uint8_t)input_take(in, 1), bits = (uint8_t)input_take(in, 1);
+	const uint8_t ack = how & HOW_POLL ? 0 : (uint8_t)input_take(in, 1);
+
+	for (uint32_t i = 0; i < n; i++)
+		put_request(p, in, how, who, (uint8_t)(packet + i), bits, ack);
 }
 
 /* To the plain-text port; or to that of the protocol, of which it need not be. */
@@ -570,6 +581,9 @@ step(struct plane *p, struct input *in)
 	case 7:
 		p->stop = TOKD_DRAIN;
 		break;
+	case 9:
+		step_request(p, in, 1 + (uint32_t)input_take(in, 1) % TOKD_WIRE_WINDOW);
+		break;
 	case 15:
 		if (p->w.sink != NULL) {
 			gpu_step(&p->w, in);
@@ -577,7 +591,7 @@ step(struct plane *p, struct input *in)
 		}
 		/* fall through */
 	default:
-		step_request(p, in);
+		step_request(p, in, 1);
 		break;
 	}
 	if (!(what & 0x80)) /* else it is in one burst with the next */

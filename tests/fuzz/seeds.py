@@ -9,7 +9,7 @@ from pathlib import Path
 
 # ---- packets: what step() and its steps read ----
 
-TEXT, ICMP, ARP, RAW, READER, WAIT, STARVE, DRAIN, REQUEST = range(9)
+TEXT, ICMP, ARP, RAW, READER, WAIT, STARVE, DRAIN, REQUEST, REQUESTS = range(10)
 TOGETHER = 0x80  # in one burst with the next step
 IPV6, NO_CKSUM, CUT, SPOIL, FRAGMENT, OTHER_VLAN, POLL, OWN = (1 << i for i in range(8))
 LAST, IDS, STREAM = 1, 4, 8
@@ -20,6 +20,10 @@ GPU, HOLDS, BREAKS, ENDS, MAKES = 15, 0, 8, 12, 32
 
 def request(how: int, who: int, packet: int, bits: int, tail: bytes = b"\0") -> bytes:
     return bytes([REQUEST, how, who, packet, bits]) + tail
+
+
+def requests(n: int, who: int, packet: int) -> bytes:
+    return bytes([REQUESTS, n - 1, 0, who, packet, IDS, 0])
 
 
 def gpu(what: int, how: int = 0) -> bytes:
@@ -48,6 +52,11 @@ def packets() -> list[bytes]:
     fill = [request(0, 15, n, IDS) for n in range(9)] + [request(0, 13, n, IDS) for n in range(9)]
     some = gpu(MAKES, 63)
     full = reader + prompts[0] + some * 3 + b"".join(fill) + some * 13 + bytes([READER, 4])
+    # So it does, to less than 200 bytes, while a window of small packets comes: then all are fed.
+    parts = ((15, 7), (13, 8), (9, 4), (5, 6))  # packets of each stream, ever smaller ones
+    brim = [request(0, stream, n, IDS) for stream, packets in parts for n in range(packets)]
+    small = requests(1, 0, 0) + b"".join(brim) + requests(32, 0, 1) + requests(32, 0, 33)
+    window = reader + small + bytes([READER, 4]) + requests(1, 0, 1)
     return [
         b"\0" + b"".join(whole),
         b"\1" + b"".join(whole),
@@ -79,6 +88,7 @@ def packets() -> list[bytes]:
         b"\2" + b"".join(prompts) + gpu(MAKES | 2, 7) + gpu(ENDS | 2) + prompts[4],
         b"\2" + full + some + bytes([READER, 4]) + gpu(ENDS),
         b"\2" + gpu(HOLDS) + b"".join(prompts) + gpu(HOLDS) + gpu(MAKES | 1, 9),
+        b"\0" + window,
         b"\1" + b"".join(many[:4]) + request(OTHER_VLAN, 8, 4, IDS, b"\0\0\0"),
     ]
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A task is a folder with a task.py that defines these names (doc/reference/sweeps.md).
 
-HELP        stands above its table
+HELP        printed above its table
 PARAMETERS  name: Choice or Number
 METRICS     name: Value or Distribution
 COUNTS      name: what is counted, such as timeouts; always shown beside the metrics

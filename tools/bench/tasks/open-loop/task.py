@@ -33,7 +33,7 @@ PARAMETERS = {
     "tokens": Number(16, 2048, "of a text"),
     "texts": Number(20, 20_000, "different ones, sent in turn"),
     "system": Choice(systems.NAMES, "that answers"),
-    "arrivals": Choice(("poisson", "fixed"), "as of independent clients, or evenly spaced"),
+    "arrivals": Choice(("poisson", "fixed"), "as from independent clients, or evenly spaced"),
     "scale": Choice((PER_SECOND, OF_CAPACITY), "the unit of load"),
     "load": Number(0.1, 10_000_000, "offered", whole=False),
     "seconds": Number(0.1, 240, "of each trial, after the warm-up", whole=False),

@@ -21,7 +21,7 @@ static const struct {
 	[TOKD_R_TEXT_CRC] = {"TEXT_CRC", "the text was corrupted: send it again"},
 	[TOKD_R_ID_REUSED] = {"ID_REUSED", "the stream id belongs to another text: use a new one"},
 	[TOKD_R_BUSY] = {"BUSY",
-		"the appliance has more to do than it can: try again later, or raise its --streams"},
+		"the appliance is overloaded: try again later, or raise its --streams"},
 	[TOKD_R_TIMEOUT] = {"TIMEOUT",
 		"the text made no progress: send it again, or raise --stream-timeout"},
 	[TOKD_R_UTF8] = {"UTF8", "the appliance runs with --strict-utf8: send valid UTF-8"},
@@ -36,8 +36,8 @@ static const struct {
 		"texts at once, or raise its --streams"},
 	[TOKD_R_SINK] = {"SINK", "the appliance's GPU could not embed the ids: see its log"},
 	[TOKD_R_VALIDATE] = {"VALIDATE",
-		"the appliance does not know its own cookie again: does something on the path "
-		"change this client's port from packet to packet?"},
+		"the appliance does not recognise its own cookie: does something on the path "
+		"change this client's port between packets?"},
 	[TOKD_R_RING] = {"RING",
 		"the appliance's token ring is full: a reader or the GPU sink is behind"},
 	[TOKD_R_ID] = {"ID", "an id is not in the appliance's vocabulary"},
@@ -73,7 +73,7 @@ generate_remedy(const struct tokd_request *r)
 	case TOKD_R_LENGTH:
 		return "the appliance is of a release that cannot generate: use a newer one";
 	case TOKD_R_SINK:
-		return r->n_ids > 0 ? "its GPU or tokd-gpu failed: what has come is right; see "
+		return r->n_ids > 0 ? "its GPU or tokd-gpu failed: the ids so far are right; see "
 				      "its log"
 				    : "no model there: it needs --sink, and a tokd-gpu with "
 				      "--lanes; or see its log";
@@ -205,7 +205,7 @@ tokd_client_describe(
 		return;
 	case TOKD_E_ANSWER:
 		snprintf(text, TOKD_ERROR_MAX,
-			"%s: the answer is malformed behind byte %u: use client and appliance of "
+			"%s: the answer is malformed after byte %u: use client and appliance of "
 			"the same release",
 			peer, r->n_ids);
 		return;

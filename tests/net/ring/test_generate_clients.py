@@ -133,7 +133,7 @@ def test_an_agent_that_dies_ends_the_answer(lab, appliance, agent, gpt2):
         answer = client.generate("for ever", FOR_EVER)
         made = [next(answer) for _ in range(1000)]
         agent.process.kill()
-        with pytest.raises(TokdError, match="what has come is right") as e:
+        with pytest.raises(TokdError, match="the ids so far are right") as e:
             made.extend(answer)
         assert e.value.reason is Reason.SINK and answer.ended is None
         assert [id for id, _ in made] == wanted(gpt2, "for ever", len(made))

@@ -140,7 +140,7 @@ def test_an_error_has_a_line_of_its_own(model, text):
     assert (done.returncode, done.stdout) == (1, text)
     before, _, message = done.stderr.partition(b"tokd-client: 127.0.0.1:")
     assert before == (b"" if text.endswith(b"\n") else b"\n")
-    assert b"what has come is right" in message and message.count(b"\n") == 1
+    assert b"the ids so far are right" in message and message.count(b"\n") == 1
 
 
 def test_an_answer_that_cannot_be_written_is_cancelled(model):

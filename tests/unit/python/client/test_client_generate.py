@@ -395,7 +395,7 @@ def test_what_came_before_a_failure_stands(appliance: Appliance, client: Client)
     appliance.polled = lambda q: appliance.fail(q, Reason.SINK)
     answer = client.generate("text", 4)
     assert next(answer) == MADE[0]
-    with pytest.raises(TokdError, match="tokd-gpu failed: what has come is right") as e:
+    with pytest.raises(TokdError, match="tokd-gpu failed: the ids so far are right") as e:
         next(answer)
     assert e.value.reason is Reason.SINK and answer.ended is None
     assert appliance.data == 1  # it is not begun again
@@ -403,7 +403,7 @@ def test_what_came_before_a_failure_stands(appliance: Appliance, client: Client)
 
 def test_no_answer_is_an_error(appliance: Appliance, client: Client) -> None:
     Model(appliance, [item(1 << 24)])
-    with pytest.raises(TokdError, match="the answer is malformed behind byte 0"):
+    with pytest.raises(TokdError, match="the answer is malformed after byte 0"):
         next(client.generate("text", 4))
 
 

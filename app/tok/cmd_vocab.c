@@ -139,8 +139,8 @@ check_ids(const struct tok_vocab *v, uint32_t n_ids, struct counts *c)
 			     memcmp(back, text, len) == 0;
 		}
 		if (!ok)
-			cli_error(CLI_FAILED, "the text of id %u does not come back from its ids",
-				id);
+			cli_error(CLI_FAILED,
+				"id %u: its text changes when it is encoded and decoded", id);
 		*(n == 1 && ids[0] == id ? &c->itself : &c->otherwise) += 1;
 	}
 	free(ids);
@@ -167,7 +167,7 @@ check(const struct tok_vocab *v)
 			"encoded and decoded",
 			info.path);
 	printf("OK: a sample text encodes the same whole and byte by byte%s\n",
-		is_lossless(v) ? ", and comes back" : "");
+		is_lossless(v) ? ", and decodes to itself" : "");
 	return cli_flush();
 }
 

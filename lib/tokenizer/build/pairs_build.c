@@ -199,8 +199,8 @@ tok_pairs_build(struct tok_vocab *v, struct tok_error *err)
 			return tok_fail(err, "out of memory for %u merges", merges);
 		if (tries == TRIES)
 			return tok_fail(err,
-				"%u merges find no room in a table of %u pairs: they were chosen "
-				"to, and the vocabulary is not to be trusted",
+				"%u merges do not fit a table of %u pairs: they were chosen to "
+				"collide, do not trust this vocabulary",
 				merges, slots);
 		tok_vocab_table_drop(v, TOK_TABLE_PAIR);
 		tok_vocab_table_drop(v, TOK_TABLE_PAIR_PILOT);

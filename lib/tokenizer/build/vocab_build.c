@@ -471,7 +471,7 @@ tok_vocab_build(struct tok_model *m, const char *name, const char *path, const s
 	}
 	if (m->greedy && (m->word_end || m->digits_apart)) {
 		tok_fail(err, "%s: algo \"greedy\" is not implemented with %s", path,
-			m->word_end ? "end_of_word_suffix" : "Digits behind ByteLevel");
+			m->word_end ? "end_of_word_suffix" : "Digits after ByteLevel");
 		return NULL;
 	}
 	if (m->greedy) { /* every token is a word, nothing is merged */

@@ -22,8 +22,8 @@ static bool
 crowded(uint32_t id, struct tok_error *err)
 {
 	return tok_fail(err,
-		"token %u shares its place in a table with more than %u others: they were chosen to, "
-		"and the vocabulary is not to be trusted",
+		"token %u collides with more than %u others in a table: they were chosen to, do not "
+		"trust this vocabulary",
 		id, TOK_PROBES_MAX);
 }
 

@@ -217,7 +217,7 @@ FOLDER_TEST(what_is_no_template_is_refused_by_name)
 		{"post_processor", TEMPLATE(SPECIAL("a") ", " TEXT("A"), TOKEN("a", "[\"x\"]")),
 			"post_processor: -1 is not an id of the vocabulary"},
 		{"post_processor", TEMPLATE(SPECIAL("a") ", " TEXT("A"), TOKEN("a", SEVENTEEN)),
-			"more than 16 ids before or behind a text"},
+			"more than 16 ids before or after a text"},
 		{"post_processor", SEQUENCE(BERT("1", "2") ", " ROBERTA),
 			"processors: two that add ids are not implemented"},
 		{"post_processor", BERT("1", "261"), "post_processor: 261 is not an id"},

@@ -73,7 +73,7 @@ FOLDER_TEST(the_checksum_tells_apart_what_gives_other_ids)
 #define TRIPLES(regex)                                                                             \
 	"{\"type\": \"Split\", \"pattern\": {\"Regex\": \"" regex                                  \
 	"\"}, \"behavior\": \"Isolated\", \"invert\": false}"
-#define BEHIND_BYTES(i) "pre_tokenizer.pretokenizers[" #i "]: behind ByteLevel, where characters"
+#define BEHIND_BYTES(i) "pre_tokenizer.pretokenizers[" #i "]: after ByteLevel, where characters"
 #define SPLIT_ALONE SEQUENCE("{\"type\": \"Split\"}")
 #define SPLIT(regex, behavior, invert)                                                             \
 	SEQUENCE("{\"type\": \"Split\", \"pattern\": {\"Regex\": \"" regex                         \

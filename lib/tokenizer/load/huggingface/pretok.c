@@ -155,7 +155,7 @@ read_bytes(const char *file, const char *what, const struct tok_json *bytes, str
 	if (tok_json_is_true(tok_json_get(bytes, "add_prefix_space"))) {
 		if (n > 0)
 			return tok_fail(err,
-				"%s: %s.add_prefix_space true behind a split is not implemented: "
+				"%s: %s.add_prefix_space true after a split is not implemented: "
 				"each piece would get a blank",
 				file, what);
 		m->metaspace = (struct tok_metaspace){
@@ -199,7 +199,7 @@ read_behind_bytes(const char *file, const char *what, const struct tok_json *com
 			return true;
 	}
 	return tok_fail(err,
-		"%s: %s: behind ByteLevel, where characters are bytes, this is not implemented "
+		"%s: %s: after ByteLevel, where characters are bytes, this is not implemented "
 		"(implemented: Digits with individual_digits false, then Split by \"%s\", Isolated)",
 		file, what, triple);
 }

@@ -50,7 +50,7 @@ add_id(const char *file, const struct tok_json *id, bool behind, const struct to
 			file, (long long)(tok_json_is_integer(id) ? value : -1));
 	if ((behind ? t->n_after : t->n_before) == TOK_TEMPLATE_MAX)
 		return tok_fail(err,
-			"%s: post_processor puts more than %u ids before or behind a text: not "
+			"%s: post_processor puts more than %u ids before or after a text: not "
 			"implemented",
 			file, TOK_TEMPLATE_MAX);
 	if (behind)

@@ -176,7 +176,7 @@ read_model(const struct tok_json_file *f, const struct tok_json_vocab *vocab,
 	m->ignore_merges = tok_json_is_true(tok_json_get(model, "ignore_merges"));
 	if (m->ignore_merges && m->digits_apart)
 		return tok_fail(err,
-			"%s: model.ignore_merges with Digits behind ByteLevel is not implemented",
+			"%s: model.ignore_merges with Digits after ByteLevel is not implemented",
 			f->shown);
 	if (f->merges == NULL)
 		return tok_fail(err, "%s: model.merges is not a list of at most %u merges",

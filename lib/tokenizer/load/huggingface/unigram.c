@@ -161,8 +161,8 @@ read_step(const char *file, const struct tok_json *component, size_t i, struct t
 	snprintf(what, sizeof(what), "normalizer.normalizers[%zu]", i);
 	if (spm_part_of(component) == SPM_CHARSMAP)
 		return tok_fail(err,
-			"%s: %s: Precompiled is only implemented once, and with nothing but Strip "
-			"and one Replace of blanks behind it",
+			"%s: %s: Precompiled is only implemented once, and only with Strip and "
+			"one Replace of blanks after it",
 			file, what);
 	return tok_json_step(file, what, component, norm, err);
 }

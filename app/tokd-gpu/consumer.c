@@ -68,7 +68,7 @@ tokg_consumer_watch(struct tokg_consumer *c, uint64_t now_ns,
 	c->still_ns += gap_ns < TOKG_WATCH_GAP_NS ? gap_ns : TOKG_WATCH_GAP_NS;
 	if (c->still_ns <= c->stuck_ms * 1000000ull)
 		return 0;
-	tokg_log_warning("the consumer hangs since %u ms: stopping incarnation %u", c->stuck_ms,
+	tokg_log_warning("the consumer has hung for %u ms: stopping incarnation %u", c->stuck_ms,
 		c->incarnation);
 	if (c->restarts == TOKG_RESTARTS_MAX) {
 		tokg_agent_wrong(

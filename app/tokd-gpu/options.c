@@ -62,8 +62,8 @@ static const struct opt_def defs[] = {
 	{"subscribers-mode", "OCTAL", OPT_OCTAL, FIELD(subscribers_mode), 0, 0777, "0600",
 		"permission of the subscribers' socket"},
 	{"subscriber-timeout", "MS", OPT_MS, FIELD(subscriber_timeout_ms), 1, 600000, "1000",
-		"drop a subscriber that makes producers wait for this time; one that goes on, but "
-		"keeps an embedding that they wait for, after ten times this time"},
+		"drop a subscriber that makes producers wait for this time; after ten times this "
+		"time, also one that makes progress but keeps an embedding that they wait for"},
 	{"workers", "N", OPT_COUNT, FIELD(workers), -1, 1024, "-1",
 		"with --device cpu: threads that compute rows; -1: 1. With cuda: thread blocks; "
 		"0: all that fit; -1: two for each multiprocessor, the scanner included, or under "
@@ -81,8 +81,8 @@ static const struct opt_def defs[] = {
 		"restart a consumer that gives no sign of life for this time; after three restarts, "
 		"exit"},
 	{"spin", NULL, OPT_FLAG, FIELD(spin), 0, 0, "no",
-		"with producers, look for new rows without a pause, which takes a CPU; else rows "
-		"that come after a pause reach subscribers up to 1 ms later"},
+		"while there are producers, look for new rows without a pause, which takes a CPU; "
+		"else rows that come after a pause reach subscribers up to 1 ms later"},
 	{"drain", "MS", OPT_MS, FIELD(drain_ms), 0, 600000, "2000",
 		"after the first SIGINT or SIGTERM: time to finish what was sent, and for "
 		"subscribers to read it"},

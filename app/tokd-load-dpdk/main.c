@@ -94,7 +94,7 @@ finish(const struct load *l, int rc)
 			(unsigned long long)wrong, (unsigned long long)l->requests);
 	if (ring->doubled > 0)
 		fprintf(stderr,
-			"tokd-load-dpdk: %llu records in the token ring are of no text under way\n",
+			"tokd-load-dpdk: %llu records in the token ring belong to no text in flight\n",
 			(unsigned long long)ring->doubled);
 	return rc == 0 && wrong == 0 && ring->doubled == 0 ? DONE : FAILED;
 }

@@ -14,7 +14,7 @@ judge_status(enum tokd_status status)
 	case TOKD_E_TIMEOUT:
 		return "no answer";
 	case TOKD_E_ROOM:
-		return "more ids than are right";
+		return "too many ids";
 	case TOKD_E_IDS_CRC:
 		return "CRC32C of the ids is wrong";
 	default:

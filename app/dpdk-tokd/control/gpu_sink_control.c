@@ -303,10 +303,10 @@ log_shed(const struct tokd_worker *w)
 	TOKD_LOG(control, WARNING,
 		"worker %u: GPU sink: the token ring was full: %" PRIu64
 		" records shed; texts below serial %" PRIu64
-		" are not embedded, unless they were before%s\n",
+		" are not embedded, unless they already are%s\n",
 		w->index, n - s->n_shed, tokg_sink_shed_below(s->sink),
 		w->gpu_texts == NULL ? "; their clients get their ids"
-				     : "; there are no ids of those that were posted as bytes");
+				     : "; those posted as bytes have no ids");
 	s->n_shed = n;
 	s->next_shed_log_ms = tokd_clock_ms() + LOG_MS;
 }

@@ -46,7 +46,7 @@
 	X(SIDE_FULL, "side_full", "records lost to slow clients: the side store was full")         \
 	X(REPLY_AGAIN, "reply_again", "reply packets sent again on request")                       \
 	X(REPLY_LIMITED, "reply_limited",                                                          \
-		"replies withheld: above three times what a client not validated has sent")        \
+		"replies withheld: above three times what a client without a cookie sent")         \
 	X(COOKIE_RIGHT, "cookie_right", "cookies checked: clients validated")                      \
 	X(COOKIE_WRONG, "cookie_wrong", "cookies checked: too old, or another client's")           \
 	X(RX_DUPLICATE, "rx_duplicate", "duplicate data packets")                                  \
@@ -119,7 +119,7 @@
 	X(DROP_OPENS, "drop_opens",                                                                \
 		"refused: streams are scarce, and its source let too many texts die")              \
 	X(DROP_BACKLOG, "drop_backlog",                                                            \
-		"refused: new text, and its next packets, of a source with too much waiting")      \
+		"refused: packets of a new text of a source with too much waiting")                \
 	X(DROP_WINDOW, "drop_window", "drop: packet number beyond the window")                     \
 	X(DROP_HELD, "drop_held", "drop: early packet, but too many are held already")             \
 	X(DROP_RING_FULL, "drop_ring_full", "drop: text not fed because the token ring is full")   \

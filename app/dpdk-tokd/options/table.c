@@ -143,8 +143,8 @@ static const struct opt_def defs[] = {
 		"interface; 0: unchanged",
 		.check = tokd_check_mtu},
 	{"rx-checksum", "verify|trust", OPT_CHOICE, FIELD(rx_checksum), 0, 0, "verify",
-		"UDP checksums of received packets; trust: not verified, for a veth, tap or bridge "
-		"on one machine, whose senders leave them to a NIC"},
+		"UDP checksums of received packets; trust: do not verify, for a veth, tap or bridge "
+		"on one machine, where senders leave checksums to a NIC"},
 	{"drain", "MS", OPT_MS, FIELD(drain_ms), 0, 600000, "2000",
 		"after the first SIGINT or SIGTERM: time for open texts to finish",
 		.flags = OPT_RELOADS, .section = "Running"},

@@ -127,7 +127,7 @@ hint(int error)
 	case EPERM:
 		return "forbidden by a firewall, or by the unit without IPAddressAllow: connect";
 	case EPROTOTYPE:
-		return "that is the subscribers' socket, take --listen's: connect";
+		return "that is the subscribers' socket, use that of --listen: connect";
 	default:
 		return "is tokd-gpu running there? connect";
 	}

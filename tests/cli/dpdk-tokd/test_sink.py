@@ -36,7 +36,7 @@ def test_an_agent_that_does_not_tokenize_is_an_error_at_start(
 def test_the_subscribers_socket_is_no_sink(agent, start, gpt2_file, tmp_path: Path) -> None:
     agent()
     appliance = start("--vocab", str(gpt2_file), "--sink", f"gpu=shm:{tmp_path}/subscribers")
-    appliance.wait_for("that is the subscribers' socket, take --listen's: connect: ")
+    appliance.wait_for("that is the subscribers' socket, use that of --listen: connect: ")
     assert appliance.wait(30) == 1
 
 

@@ -248,7 +248,7 @@ watch_events(struct tokd_port *p)
 
 		if (rc != 0)
 			TOKD_LOG(port, WARNING,
-				"port %u (%s): its loss will not be noticed "
+				"port %u (%s): its removal will not be noticed "
 				"(rte_eth_dev_callback_register): %s\n",
 				p->id, p->driver, strerror(-rc));
 	}

@@ -256,7 +256,7 @@ def _behind(root: Root, words: list[str]) -> list[Finding]:
         Finding(
             NAME,
             Level.WARN,
-            f"set behind {drop_in.NAME}, which cannot take it out: {', '.join(last)}",
+            f"set after {drop_in.NAME}, which cannot remove it: {', '.join(last)}",
             "the kernel adds up some words and refuses others",
             "rename the file, so that its name sorts before, and apply again",
         )

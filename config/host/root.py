@@ -86,7 +86,7 @@ class Root:
                 continue
             links += 1
             if links > LINKS_MAX:
-                raise Failed(f"{name}: more than {LINKS_MAX} links, one behind the other")
+                raise Failed(f"{name}: more than {LINKS_MAX} links, one after the other")
             to = os.readlink(self.path(step))
             done = "/" if to.startswith("/") else done
             rest = to.split("/") + rest

@@ -607,7 +607,7 @@ def test_words_that_are_set_behind_ours_are_not_said_to_be_taken_out(tmp_path):
     roots.put(tmp_path, late, 'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX hugepages=5"\n')
     said = good(tmp_path, "apply", *ASK)
     assert (
-        f"which cannot take it out: hugepages=5 ({late})" in said
+        f"which cannot remove it: hugepages=5 ({late})" in said
         and "removed from the boot line" not in said
     )
     assert command_line(tmp_path) == WORDS + " hugepages=5 quiet"
@@ -615,7 +615,7 @@ def test_words_that_are_set_behind_ours_are_not_said_to_be_taken_out(tmp_path):
     said = good(tmp_path, "apply", *ASK)
     assert (
         "removed from the boot line, set there by others: hugepages=5" in said
-        and "cannot take" not in said
+        and "cannot remove" not in said
     )
     assert command_line(tmp_path) == WORDS + " quiet"
 

@@ -39,7 +39,7 @@ def json_of(
         capture_output=True, text=True, check=False, timeout=seconds,
     )  # fmt: skip
     if done.returncode != 0:
-        raise Ended(done.returncode, (done.stderr.strip().splitlines() or ["it said nothing"])[-1])
+        raise Ended(done.returncode, (done.stderr.strip().splitlines() or ["no output"])[-1])
     return json.loads(done.stdout)
 
 

@@ -115,7 +115,7 @@ def test_a_part_that_hangs_keeps_what_it_said_and_leaves_nothing_behind(tmp_path
     [
         (lambda run: (_ for _ in ()).throw(NotRun("needs a thing")), "not run", "needs a thing"),
         (lambda run: run.skipped("no thing"), "not run", "no thing"),
-        (lambda run: None, "not run", "it said nothing"),
+        (lambda run: None, "not run", "no output"),
         (lambda run: 1 / 0, "WRONG", "ZeroDivisionError"),
         (lambda run: os._exit(0), "WRONG", "ended without its last record"),
         (
@@ -465,7 +465,7 @@ def test_every_part_that_needs_no_gpu_is_right(tree, tmp_path):
         assert part["state"] == "right" or part["why"] in (
             "needs a GPU",
             "needs torch in this Python",
-            "no vocabulary is here: tools/fetch-vocab, or ../shared/vocab",
+            "no vocabulary: run tools/fetch-vocab, or set TOK_VOCAB_PATH",
         ), part
     by_title = {part["title"]: part for part in said["parts"]}
     assert len(by_title["rows against NumPy"]["right"]) == 12

@@ -151,7 +151,7 @@ def judged(each: Part, words: list[list[Any]], late: str, how: str) -> dict[str,
     ):
         result["state"], result["why"] = (
             "not run",
-            "; ".join(result["skipped"]) or "it said nothing",
+            "; ".join(result["skipped"]) or "no output",
         )
     return result
 

@@ -34,11 +34,11 @@ def ways(run: Run) -> dict[str, list[Any]]:
     for name, (vocabulary, options) in WAYS.items():
         path = file_of(vocabulary, run.work)
         if path is None:
-            run.skipped(f"{name}: no vocabulary: tools/fetch-vocab, or ../shared/vocab")
+            run.skipped(f"{name}: no vocabulary: run tools/fetch-vocab, or set TOK_VOCAB_PATH")
         else:
             here[name] = [*options, path]
     if not here:
-        raise NotRun("no vocabulary is here: tools/fetch-vocab, or ../shared/vocab")
+        raise NotRun("no vocabulary: run tools/fetch-vocab, or set TOK_VOCAB_PATH")
     return here
 
 

@@ -23,7 +23,7 @@ class TokdEmbeddingFunction(EmbeddingFunction[Documents]):  # type: ignore[misc]
     """
 
     def __init__(self, folder: str) -> None:
-        """folder and errors: as of `Embedder`."""
+        """folder and errors: as in `Embedder`."""
         self._embedder = _embedder(folder)
 
     def __call__(self, input: Documents) -> Embeddings:

@@ -97,7 +97,7 @@ class Pipeline:
         self.stop()
 
     def __call__(self, texts: str | Sequence[str], **options: Any) -> Any:
-        """Of one text what transformers.pipeline gives for it; of many, a list of that.
+        """What transformers.pipeline gives for a text; for several texts, a list of that.
 
         options: of the task, such as top_k, function_to_apply or return_tensors. Errors of the
         appliance are those of `Client.tokenize`.
@@ -109,7 +109,7 @@ class Pipeline:
         return [result] if isinstance(result, dict) else result
 
     def batch(self, texts: Sequence[str], **options: Any) -> list[Any]:
-        """Of each text, in their order. Options and errors as of a call; RuntimeError: it is
+        """A result for each text, in order. Options and errors as for a call; RuntimeError: it is
         stopped."""
         if self._stopped:
             raise RuntimeError("the pipeline is stopped: call start()")

@@ -189,11 +189,11 @@ class Encoding:
             raise KeyError(str(e)) from None
 
     def decode(self, tokens: Sequence[int], errors: str = "replace") -> str:
-        """Text of ids; `errors`, as of `bytes.decode`, is for parts of characters."""
+        """Text of ids; `errors`, as in `bytes.decode`, is for parts of characters."""
         return self.decode_bytes(tokens).decode("utf-8", errors)
 
     def decode_single_token_bytes(self, token: int) -> bytes:
-        """Bytes of one id. KeyError: it is unknown. OverflowError as of `decode_bytes`."""
+        """Bytes of one id. KeyError: it is unknown. OverflowError as in `decode_bytes`."""
         return self._tokenizer.token(unsigned(token, ID_MAX))
 
     def decode_tokens_bytes(self, tokens: Sequence[int]) -> list[bytes]:

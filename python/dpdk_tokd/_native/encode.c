@@ -130,8 +130,7 @@ vocab_encode(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *name
 		return NULL;
 	if (n + (h.text != NULL) != 1)
 		return PyErr_Format(PyExc_TypeError,
-			"encode() takes one text, and keywords behind it (%zd given)",
-			n + (h.text != NULL));
+			"encode() takes one text, then keywords (%zd given)", n + (h.text != NULL));
 	if (h.offsets)
 		h.flags |= TOK_STRICT_UTF8;
 	if (n == 1)

@@ -62,7 +62,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument(
         "--append-eos",
         metavar="TOKEN",
-        help="put this special token, or id, behind each document that is not empty",
+        help="put this special token, or id, after each document that is not empty",
     )
     p.add_argument(
         "--no-special", action="store_true", help="without the vocabulary's template ([CLS], <bos>)"

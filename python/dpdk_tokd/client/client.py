@@ -147,7 +147,7 @@ class Client(Closing):
     def detokenize(self, ids: IdsLike, *, skip_special_tokens: bool = False) -> str:
         """Text of `ids`, with U+FFFD for parts of characters: as `Tokenizer.decode`.
 
-        ids: a list, or an array of shape (n,), of any integer type. ValueError: what is no flat
+        ids: a list, or an array of shape (n,), of any integer type. ValueError: it is no flat
         list of ids. TokdError: an id is not in the vocabulary (`Reason.ID`), or the appliance is
         too old to decode. Other errors as in `tokenize`.
         """
@@ -161,8 +161,8 @@ class Client(Closing):
         """Up to `max_tokens` ids by which a model on the appliance's GPU continues `text`, and
         their text, as they are made. The first `next` sends the text.
 
-        The texts together are those of all ids: `Tokenizer.decode`. Who does not read the iterator
-        pauses the model, for this text only; after the appliance's --stream-timeout it fails.
+        The texts together are those of all ids: `Tokenizer.decode`. While nobody reads the
+        iterator, the model pauses for this text; after the appliance's --stream-timeout it fails.
         `timeout` of the client counts from the last id. ValueError: `max_tokens` is not 1 to
         1048576, or a str has a surrogate. TokdError: no model runs there (`Reason.SINK`), or it
         failed, also after some ids; or the appliance is too old. TimeoutError: also that no lane of

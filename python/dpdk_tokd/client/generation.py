@@ -54,8 +54,8 @@ class Prompt:
 
 
 class Progress:
-    """What an iterator shares with its generator. That must not refer to the iterator: nobody who
-    drops it would end the answer then."""
+    """What an iterator shares with its generator, which must not refer to the iterator: else
+    dropping the iterator would not end the answer."""
 
     def __init__(self) -> None:
         self.ended: Ended | None = None

@@ -57,7 +57,7 @@ class Network:
         return name
 
     def weight(self, *names: str) -> str:
-        """Of linear layers side by side the matrix, stored transposed, or the bias."""
+        """The matrix of linear layers side by side, stored transposed, or their bias."""
         arrays = [self._tensor(name).T for name in names]
         self._weights[names[0]] = np.ascontiguousarray(np.concatenate(arrays, axis=-1))
         return names[0]

@@ -126,14 +126,14 @@ class Embedder:
         self.dimensions: int = self._run([np.zeros(1, np.uint32)]).shape[1]
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """Of each text its vector: float32, shape (texts, dimensions)."""
+        """A vector for each text: float32, shape (texts, dimensions)."""
         prompt = self.prompts.get(self.default_prompt or "", "")
         given = [prompt + text for text in texts] if prompt else texts
         vectors = self.vectors(self.tokenizer.encode_batch(given, truncation=self.max_tokens))
         return normalized(vectors) if self.normalizes else vectors
 
     def vectors(self, rows: Batch | Sequence[Ids]) -> Vectors:
-        """Of texts' ids, with special tokens, the vectors before they are normalized. Each text
+        """Vectors of texts' ids, special tokens included, before they are normalized. Each text
         has at least one id."""
         lengths = np.fromiter(map(len, rows), np.int64, len(rows))
         made = np.empty((len(rows), self.dimensions), np.float32)
@@ -142,7 +142,7 @@ class Embedder:
         return made
 
     def _run(self, rows: list[Ids]) -> Vectors:
-        if len({*map(len, rows)}) == 1:  # nothing to pad, as of one text
+        if len({*map(len, rows)}) == 1:  # nothing to pad, as with one text
             ids = np.stack(rows)
             mask = np.ones(ids.shape, np.uint8)
         else:

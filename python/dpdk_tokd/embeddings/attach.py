@@ -73,7 +73,7 @@ def _parse_reply(s: socket.socket, data: bytes, fds: array.array[int], path: str
     if not data:
         raise RingRefused(f"{path}: closed without an answer: see what tokd-gpu printed")
     if len(data) != REP.size:
-        raise RingError(f"{path}: hold reply of {len(data)} bytes, expected {REP.size}")
+        raise RingError(f"{path}: subscribe reply of {len(data)} bytes, expected {REP.size}")
     reply = Reply._make(REP.unpack(data))
     if reply.magic != HOLD_MAGIC or reply.version != VERSION:
         raise RingError(
@@ -81,7 +81,7 @@ def _parse_reply(s: socket.socket, data: bytes, fds: array.array[int], path: str
             f"{HOLD_MAGIC:#x}, {VERSION}"
         )
     if reply.outputs == 0:
-        raise RingRefused(f"{path}: holding was refused: {reply.reason}")
+        raise RingRefused(f"{path}: subscribing was refused: {reply.reason}")
     with_memory = reply.outputs == Outputs.MEMFD
     if reply.outputs not in Outputs._value2member_map_ or len(fds) != 2 + with_memory:
         raise RingError(f"{path}: {len(fds)} descriptors for outputs of kind {reply.outputs}")

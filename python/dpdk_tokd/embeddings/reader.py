@@ -201,9 +201,9 @@ class EmbeddingReader(PollingReader[Embedding]):
         """Move the cursor past all that is released, and that nobody else has.
 
         With rows in GPU memory each step waits for the streams that the rows were taken for: a
-        kernel may still read what its owner let go of. Any thread may come here, and from any
-        line of _move: what another library had of an embedding dies when it likes. Who finds it
-        being done leaves it to who does it.
+        kernel may still read rows that their owner has released. Any thread may call this, from any
+        line of _move: another library may drop its last reference at any time. A call that finds
+        another one at work leaves the rest to it.
         """
         self._move_again = True
         while self._move_again and self._moving.acquire(blocking=False):
@@ -238,8 +238,8 @@ class EmbeddingReader(PollingReader[Embedding]):
         return f"{self._path}: no embedding within {self._timeout} s"
 
     def close(self) -> None:
-        """Detach. Arrays still about stay readable, but the agent may overwrite them; what other
-        libraries have of GPU memory must be gone before."""
+        """Detach. Existing arrays stay readable, but the agent may overwrite them. Rows in GPU
+        memory must not be in use by other libraries any more."""
         self._current = None
         with self._moving:
             a, self._a = self._a, None

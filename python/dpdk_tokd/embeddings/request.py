@@ -40,7 +40,7 @@ def request(
                 fds.frombytes(data[: len(data) - len(data) % fds.itemsize])
         try:
             if flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC):
-                raise RingError(f"{path}: hold reply is longer than embeddings.h says")
+                raise RingError(f"{path}: subscribe reply is longer than embeddings.h says")
             yield s, reply, fds
         finally:
             for fd in fds:

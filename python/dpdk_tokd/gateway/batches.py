@@ -54,7 +54,7 @@ class Batches:
         self.waiting = 0  # tokens
 
     async def vectors(self, rows: Sequence[Ids]) -> Vectors:
-        """Of each text one. Full: WAITING_TOKENS are waiting; and errors of `run`."""
+        """One for each text. Full: WAITING_TOKENS are waiting; and errors of `run`."""
         if self.waiting >= WAITING_TOKENS:
             raise Full(f"{self.waiting} tokens wait")
         request = _Request(rows, asyncio.get_running_loop().create_future())

@@ -171,7 +171,7 @@ class Model:
 
     @cached_property
     def max_token_characters(self) -> int:
-        """Of the longest spelling."""
+        """Characters of the longest spelling."""
         return max(map(len, self.spellings.values()))
 
     def ids_of(self, given: list[int]) -> Ids:

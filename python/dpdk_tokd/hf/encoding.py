@@ -186,7 +186,7 @@ class Encoding:
 
     @property
     def sequence_ids(self) -> list[int | None]:
-        """Of each token 0 or 1; None: it is of no sequence, but of the template or padding."""
+        """0 or 1 for each token; None: it is of no sequence, but of the template or padding."""
         found: list[int | None] = [None] * len(self)
         for i in range(self.n_sequences):
             for at in self._range(i):
@@ -226,13 +226,13 @@ class Encoding:
         return next((i for i, tokens in self._ranges.items() if token_index in tokens), None)
 
     def token_to_chars(self, token_index: int) -> Offset | None:
-        """Characters [begin, end) of its sequence; None as of `token_to_sequence`."""
+        """Characters [begin, end) of its sequence; None as in `token_to_sequence`."""
         if self.token_to_sequence(token_index) is None or token_index >= len(self):
             return None
         return self.offsets[token_index]
 
     def token_to_word(self, token_index: int) -> int | None:
-        """The number of its word in its sequence; None as of `token_to_sequence`."""
+        """The number of its word in its sequence; None as in `token_to_sequence`."""
         if self.token_to_sequence(token_index) is None or token_index >= len(self):
             return None
         return self.word_ids[token_index]

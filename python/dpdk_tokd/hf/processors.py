@@ -70,7 +70,7 @@ Step = Callable[[list[Encoding], bool], list[Encoding]]
 
 @dataclass(frozen=True)
 class Processor:
-    """`added`: tokens that are added to one sequence, and to two. `trim`: as of `Part`."""
+    """`added`: tokens that are added to one sequence, and to two. `trim`: as in `Part`."""
 
     steps: tuple[Step, ...]
     added: tuple[int, int]

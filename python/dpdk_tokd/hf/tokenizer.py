@@ -175,25 +175,25 @@ class HFTokenizer:
 
     @classmethod
     def from_str(cls, text: str) -> HFTokenizer:
-        """Of the text of a `tokenizer.json`. ValueError: libtok refuses it, and why."""
+        """Load the text of a `tokenizer.json`. ValueError: libtok refuses it, and why."""
         return cls.from_buffer(text.encode())
 
     @classmethod
     def from_buffer(cls, buffer: bytes) -> HFTokenizer:
-        """Of the bytes of a `tokenizer.json`. ValueError as of `from_str`."""
+        """Load the bytes of a `tokenizer.json`. ValueError as in `from_str`."""
         tokenizer = _load(buffer)  # its errors say more than those of json
         return cls(json.loads(bytes(buffer)), tokenizer)
 
     @classmethod
     def from_file(cls, path: str) -> HFTokenizer:
-        """Of any vocabulary that `Tokenizer.load` reads, with its errors."""
+        """Load any vocabulary that `Tokenizer.load` reads, with its errors."""
         return as_hf(Tokenizer.load(os.fspath(path)))
 
     @classmethod
     def from_pretrained(
         cls, identifier: str, revision: str = "main", token: str | None = None
     ) -> HFTokenizer:
-        """Of a repository of huggingface.co (package huggingface_hub), with the errors of
+        """Load from a repository of huggingface.co (package huggingface_hub), with the errors of
         `Tokenizer.from_pretrained`."""
         from ..tokenizer.hub import vocabulary_of
 

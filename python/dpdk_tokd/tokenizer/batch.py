@@ -156,7 +156,7 @@ class Batch:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Tensors in the same memory: `ids` and `splits`, or with padding `ids` and `mask` of rows
         as by `padded`. uint32 becomes int32; ask for `dtype="int64"` where that is needed.
-        ValueError: padding without pad_id, pad_id and others without padding, or as of `padded`;
+        ValueError: padding without pad_id, pad_id and others without padding, or as in `padded`;
         ImportError: torch is not installed."""
         if padding is False:
             if pad_id is not None or side != "right" or multiple_of is not None:

@@ -30,7 +30,7 @@ def block_keys(
     the digests, uint8, shape (blocks, 32) or (blocks, 16); `bytes(keys[i])` is vLLM's BlockHash.
     The array is the caller's. Each key stands for all ids up to the end of its block; ids behind
     the last full block have none.
-    ids: as of `decode`. block_size: ids of a block, up to 2**20; that of the engine.
+    ids: as in `decode`. block_size: ids of a block, up to 2**20; that of the engine.
     seed: the engine's PYTHONHASHSEED, or llm-d's hashSeed. None: llm-d: empty;
     "vllm-sha256-cbor": vLLM's own; "vllm-xxhash-cbor": ValueError, since vLLM draws one a process.
     model: hashed by llm-d alone. cache_salt: hashed by vLLM alone; an empty one is none.

@@ -61,7 +61,7 @@ class DecodeStream:
         self._text = codecs.getincrementaldecoder("utf-8")("replace")
 
     def feed(self, ids: IdsLike) -> str:
-        """Text of `ids` up to the last whole character. ids, ValueError: as of
+        """Text of `ids` up to the last whole character. ids, ValueError: as in
         `Tokenizer.decode`."""
         array = without(ids_for(ids), self._kept)
         return self._text.decode(self._stream.feed(array, False))

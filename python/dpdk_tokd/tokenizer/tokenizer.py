@@ -50,11 +50,11 @@ class Tokenizer(libtok.Vocab):
     call, also of a stream, borrows a cache of its own (13 MiB, kept for the next one).
 
     `tokens_in_text` says which added tokens, where a text spells them, become their ids. "all", the
-    default, is what Hugging Face does, for prompts of your own: whoever writes the text can insert
-    control tokens. "not-special": special ones stay text. "none": all stay text. An appliance,
-    whose texts come from others, does what `tokens_in_text="none", add_special_tokens=False` does,
-    unless configured otherwise. The vocabulary's `template` is added around a text unless
-    `add_special_tokens` is False.
+    default, is what Hugging Face does, for prompts of your own: anyone who writes the text can
+    insert control tokens. "not-special": special ones stay text. "none": all stay text. An
+    appliance, whose texts come from others, does as `tokens_in_text="none",
+    add_special_tokens=False`, unless configured otherwise. The vocabulary's `template` is added
+    around a text unless `add_special_tokens` is False.
 
     It does not change, and is equal to another of the same checksum, algorithm and strictness.
     Copies are the tokenizer itself; a pickle names its file, which must be there when it is loaded.
@@ -285,7 +285,7 @@ class Tokenizer(libtok.Vocab):
 
         `for ids in tok.stream(chunks)` takes them from an iterable of texts, and `async for` from
         an asynchronous one; without chunks, give them to `Stream.feed`. Other arguments as those of
-        `encode`, and errors as of `Stream.feed`.
+        `encode`, and errors as in `Stream.feed`.
         """
         if isinstance(chunks, ONE_TEXT):
             raise TypeError("chunks: expected an iterable of texts, got one text")
@@ -366,7 +366,7 @@ class Tokenizer(libtok.Vocab):
         **how: Any,
     ) -> Ids | str | Batch | list[str]:
         """Ids of a conversation, or with tokenize=False its text, as `transformers` makes them.
-        Of a list of conversations a `Batch`, or a list of texts.
+        For a list of conversations: a `Batch`, or a list of texts.
 
         messages: dicts with "role" and "content". tools: JSON schemas. documents: dicts.
         chat_template: a template, or the name of one of the vocabulary's; None: "tool_use" if there
@@ -440,14 +440,14 @@ class Tokenizer(libtok.Vocab):
         """Text of `ids`, with U+FFFD for parts of characters.
 
         ids: a list, or an array of shape (n,), of any integer type. ValueError: an unknown id, or
-        what is no flat list of ids.
+        it is no flat list of ids.
         """
         return self.decode_bytes(ids, skip_special_tokens=skip_special_tokens).decode(
             "utf-8", "replace"
         )
 
     def decode_bytes(self, ids: IdsLike, *, skip_special_tokens: bool = False) -> bytes:
-        """Bytes of `ids`, perhaps with parts of characters. Arguments and errors as of `decode`."""
+        """Bytes of `ids`, perhaps with parts of characters. Arguments and errors as in `decode`."""
         return self._decode(without(ids_for(ids), self._kept if skip_special_tokens else None))
 
     def decode_stream(self, *, skip_special_tokens: bool = False) -> DecodeStream:

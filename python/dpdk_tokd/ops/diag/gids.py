@@ -42,7 +42,7 @@ def scope(address: IPv6Address) -> str:
 
 
 def rank(gid: Gid) -> Rank:
-    """Of a GID of an active port."""
+    """Rank of a GID of an active port."""
     if gid.type == "InfiniBand":  # the others are aliases, as a rule of virtual functions
         return Rank.INFINIBAND if gid.index == 0 else Rank.NONE
     if gid.type == "RoCE v1":

@@ -98,7 +98,7 @@ write_line(void)
 	out_log.n = 0;
 }
 
-/* Of a FILE: takes all, whoever reads standard error. */
+/* Writes for a FILE. Accepts everything, also if nobody reads standard error. */
 static ssize_t
 take_log(void *cookie, const char *text, size_t n)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * libtokd-client: sends texts to a dpdk-tokd, or several, and gets their ids, or what a model makes
- * of them, or sends ids and gets their text; many at a time over one UDP socket for each.
+ * libtokd-client: sends texts to one dpdk-tokd or several, and gets their ids or a model's answers;
+ * or sends ids, and gets their text. Many at a time, over one UDP socket for each dpdk-tokd.
  * doc/user/clients.md has an example. A client and its requests belong to one thread at a time.
  *
  * Allocates nothing after tokd_client_open(). Texts and ids stay in the caller's memory.
@@ -50,7 +50,7 @@ enum tokd_request_flags {
 	 * Generate: a model on the appliance's GPU continues the text by at most `limit` ids. `out`
 	 * is where the answer passes through, TOKD_GENERATE_ROOM bytes: tokd_client_made() takes
 	 * the ids and their text from there. As with STREAM the request is also returned when there
-	 * are new ones. Who does not take them pauses the model, for this text only.
+	 * are new ones. If they are not taken, the model pauses, for this text only.
 	 */
 	TOKD_REQUEST_GENERATE = 1 << 3,
 };
@@ -150,14 +150,14 @@ struct tokd_client; /* opaque */
 
 /*
  * A client of the appliances `hosts`: HOST[:PORT], separated by commas. HOST is a name, an IPv4 or
- * IPv6 address; [HOST]:PORT for IPv6. `port`: UDP, of those without one. `options` NULL: all
+ * IPv6 address; [HOST]:PORT for IPv6. `port`: UDP port of hosts without one. `options` NULL: all
  * defaults. Uses the first address of a host that a socket connects to. NULL: `error` has reason
  * and remedy; errno is the system's, EINVAL for an argument out of range, or EAI_... of netdb.h for
  * an unresolved name. Close it with tokd_client_close().
  *
- * Several appliances must give the same ids, so options.vocab must be set. A text goes to one of
- * the healthy, the same as long as these are the same. What a dead one had goes to others, within
- * the time limit. doc/user/clients.md describes it.
+ * Several appliances must give the same ids, so options.vocab must be set. A text goes to a healthy
+ * appliance, always the same one while the set of healthy ones does not change. The texts of one
+ * that fails move to others, within the time limit. doc/user/clients.md describes it.
  */
 TOKD_API struct tokd_client *tokd_client_open(const char *hosts, uint16_t port,
 	const struct tokd_client_options *options, char error[TOKD_ERROR_MAX]);

@@ -19,17 +19,17 @@
  *   ended     by the engine, or by the consumer: cancelled, cut, of a producer that is gone, or
  *             all ids of the text are made (LENGTH)
  *
- * Ordering: who has the entry sees its ids; shown orders nothing. An engine writes ids, then `made`
- * (release), then `end` (release). The consumer loads `end`, `made` (acquire), then ids, and puts
- * them into the log of the producer. It trusts nothing here: an id beyond the table or of another
- * use, more ids than are granted, or an end that an engine may not give ends the lane as CUT. So
- * does the end of the engine's connection, for all lanes that it has.
+ * Ordering: a process that has read an entry sees its ids; shown orders nothing. An engine writes
+ * ids, then `made` (release), then `end` (release). The consumer loads `end`, `made` (acquire),
+ * then ids, and puts them into the log of the producer. It trusts nothing here: an id beyond the
+ * table or of another use, more ids than are granted, or an end that an engine may not give ends
+ * the lane as CUT. So does the end of the engine's connection, for all lanes that it has.
  *
  * What an engine stores late, after its end: `made` of the device cpu is new for each engine, so it
  * reaches nothing. With the device cuda it may reach a lane that the next engine has by then. Each
  * word has its use, and an engine keeps its own counts, so such a word is never taken for another:
  * the lane ends as CUT, or the next look stores count and end again. So an engine looks at a lane
- * until the look says that it has ended, also behind tokd_engine_end: until the consumer has taken
+ * until the look says that it has ended, also after tokd_engine_end: until the consumer has taken
  * the end, the lane is OPEN and paused.
  *
  * All calls for one lane are made by one thread; lanes are independent.
@@ -201,7 +201,7 @@ tokd_engine_end(const struct tokd_engine *e, uint64_t lane, uint32_t how)
 
 	if (l.end != TOKD_LANE_OPEN || e->own[i].end >> 32 == use)
 		return false;
-	/* An end counts behind as many ids as `made` says. */
+	/* An end takes effect after the ids that `made` counts. */
 	e->own[i].made = TOKD_LANE(l.made, use);
 	e->own[i].end = TOKD_LANE(how, use);
 	tokd_engine_store(&e->made[i].made, e->own[i].made);

@@ -2,8 +2,8 @@
 /*
  * libtokd-engine-cuda: tokd/engine.h for an engine whose ids are in GPU memory, of the GPU that
  * tokd-gpu uses. All pointers are of that memory; `e` is copied, its own pointers too: an engine
- * opens the outputs by CUDA IPC, and finds shown and made at the offsets of tokg_engine_rep. `own`
- * it allocates.
+ * opens the outputs by CUDA IPC, finds shown and made at the offsets of tokg_engine_rep, and
+ * allocates `own`.
  *
  * The calls only launch a kernel on `stream` (cudaStream_t), also during a capture: a loop of
  * model, put and look needs no host thread. Prompts pass the host: their entries are in host

@@ -2,8 +2,8 @@
 /*
  * The longest packets that the path to an appliance takes. The kernel knows the MTU of the
  * interface, and what routers have told it since (RFC 1191, RFC 8201). It does not fragment: where
- * it has learned of a smaller MTU, sending or receiving fails with EMSGSIZE. That it has forgotten
- * it, by default after ten minutes, one must ask.
+ * it has learned of a smaller MTU, sending or receiving fails with EMSGSIZE. It forgets that, by
+ * default after ten minutes, and says so only when it is asked again.
  */
 #include <netinet/in.h>
 

@@ -10,9 +10,9 @@
  * learn that. One that answers probes and no texts is asked less and less often all the same.
  *
  * Tokenizing has no effect but its result, so a text may be sent to a second appliance while the
- * first may still be at it. An answer of a model that the caller has begun to read stays. BUSY and
- * SHARE do not move a text: they are over in a second, and texts that left a busy appliance would
- * make the next one busy.
+ * first may still work on it. An answer of a model that the caller has begun to read stays. BUSY
+ * and SHARE do not move a text: they are over in a second, and texts that left a busy appliance
+ * would make the next one busy.
  */
 #include <errno.h>
 #include <string.h>

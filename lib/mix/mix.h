@@ -5,9 +5,9 @@
 #include <stdint.h>
 
 /*
- * Keyed sums of what counts up (ids, addresses) lie on a line: for one secret in some dozens they
- * fill a few buckets only. This spreads them: each bit depends on all. It is a bijection: it makes
- * no two equal.
+ * Spreads a keyed sum: each bit of the result depends on all bits of `h`. Sums of consecutive ids
+ * or addresses are consecutive, and for one key in some dozens they fill only a few buckets. It is
+ * a bijection: different sums stay different.
  */
 static inline uint64_t
 tokd_mix(uint64_t h)

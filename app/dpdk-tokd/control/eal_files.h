@@ -2,9 +2,8 @@
 #pragma once
 
 /*
- * Called before rte_eal_init: at the end of the process the files of its --file-prefix are removed,
- * of this process and of one that was killed, unless another process uses them. EAL 22.11 only
- * detaches from them, and removes some at the next start with that prefix. With --in-memory there
- * are none.
+ * Called before rte_eal_init. When the process ends, the files of its --file-prefix are removed,
+ * also those of a killed process, unless another process uses them. EAL 22.11 only detaches from
+ * them, and removes some at the next start with that prefix. With --in-memory there are none.
  */
 void tokd_eal_files_remove_at_exit(void);

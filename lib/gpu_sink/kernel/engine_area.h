@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The memory that an external engine shares with the consumer (tokd/engine.h), behind the outputs:
+ * The memory that an external engine shares with the consumer (tokd/engine.h), after the outputs:
  *
  *   ids     a page of outputs has the rows of at most ids_of_page ids, and as many words here. So
  *           rows and ids are released together

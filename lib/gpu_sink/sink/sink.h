@@ -16,7 +16,7 @@
  * as one BATCH slot, whole, from the ring. Records of decoded text are passed over; between two of
  * a batch they are sent with it.
  *
- * A text may have ids made for it behind its last one: its owner takes a lane for its serial before
+ * A text may have ids made for it after its last one: its owner takes a lane for its serial before
  * it publishes the record with LAST (tokg_sink_generate), and grants tokens as it has room for
  * them. They come by `token`, in order, each once, then `ended`. A text that does not take its
  * tokens keeps its lane, and nothing else.

@@ -31,7 +31,7 @@ struct tokg_transport_ops {
 	 */
 	int (*post)(struct tokg_transport *t, uint32_t slot, const void *payload, uint32_t bytes,
 		const struct tokg_hdr *hdr, enum tokg_order order);
-	/* Writes a lane's `ask`. With the next flush; results as of post. */
+	/* Writes a lane's `ask`. With the next flush; results as for post. */
 	int (*ask)(struct tokg_transport *t, uint32_t lane, uint64_t word);
 	/* Sends what was posted since the last flush: one doorbell. Below 0: broken. */
 	int (*flush)(struct tokg_transport *t);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Sources: who sends. A source is an IPv4 address, or the /64 of an IPv6 address, whose holder has
- * all addresses in it (RFC 6177 2). What streams share, sources share equally.
+ * all addresses in it (RFC 6177 2). All that streams share is shared equally by sources.
  *
  * There are more sources than streams, so every stream finds one. A source without streams is idle:
  * it is known until its place is needed, the longest idle first.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Cookies: who sends one back has received at his address. A cookie is a keyed hash of the client's
- * path and the time, so nothing is stored for a client that has not shown it.
+ * Cookies: a client that sends one back receives at its address. A cookie is a keyed hash of the
+ * client's path and the time, so nothing is stored for a client that has not shown it.
  */
 #pragma once
 

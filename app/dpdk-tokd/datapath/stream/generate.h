@@ -17,8 +17,8 @@
  * nothing more is granted, the lane pauses, and nobody else waits for it.
  *
  * Lanes are shared by source: while several are at work each has at most a quarter, and one if less
- * than a quarter is free; who is alone leaves a quarter. While none is free, an answer whose client
- * is slow (tokd_share_is_slow) times out. Nobody gives way to others otherwise.
+ * than a quarter is free; one that is alone leaves a quarter. While none is free, an answer whose
+ * client is slow (tokd_share_is_slow) times out. Nobody gives way to others otherwise.
  *
  * A lane is its stream's until the sink says that it ended, or the stream does (tokd_generate_leave
  * is called for every stream that is no longer open).

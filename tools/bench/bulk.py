@@ -5,7 +5,7 @@
     PYTHONPATH=tools PYTHON -m bench.bulk [--mb 1000] [--repeats 3] [--out doc/results/bulk.md]
 
 PYTHON has dpdk_tokd, gigatoken with awkward, and tokenizers. The text is cut from the corpora of
-tools/fetch-corpus into documents of 0.5 to 8 KB, in an order of chance and over again, each with a
+tools/fetch-corpus into documents of 0.5 to 8 KB, in random order and over again, each with a
 random number at its end. The ways run interleaved, each run in a process of its own; all must write
 the same ids.
 """

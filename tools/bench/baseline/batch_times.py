@@ -5,7 +5,7 @@ long text, beside each other.
 Run as `python -m bench.baseline.batch_times` with a JSON object on standard input: `engines`, the
 vocabulary's `name`, `file` and `json`, `texts` (bench.texts.slices), `form` (native: ids as the
 library gives them; lists: as Python's lists), `threads` at most, `rounds`, and a `seed`. A round is
-a call of each engine, in an order of chance. Prints, by engine: ids compared and the ns of each
+a call of each engine, in random order. Prints, by engine: ids compared and the ns of each
 round; or why it was not timed: `missing` or `wrong`. Ids are compared after each call's time is
 taken.
 """

@@ -5,7 +5,7 @@ Run as `python -m bench.baseline.encode_times` with a JSON object on standard in
 vocabulary's `name`, `file` and `json`, the texts of `warm_up` and `texts` (bench.texts.slices), the
 `seconds` that an engine may take at most, and a `seed`. Each engine takes the fastest of its
 library's calls on the texts to warm up. Then all texts are encoded once, and again: in blocks, for
-each of which the engines take turns in an order of chance. A block is long enough for the CPU's
+each of which the engines take turns in random order. A block is long enough for the CPU's
 caches to be the engine's own in most calls. Ids are compared after each call's time is taken.
 
 Prints, by engine: how it was done, ids compared, and the ns of each call, `first` and `again`; or

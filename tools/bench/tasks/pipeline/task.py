@@ -30,10 +30,10 @@ HELP = (
     "One text in flight, never seen before, a fresh appliance for each trial. Of each text the last "
     "slot, whose stages follow one another: taken-to-published: the first packet taken from the "
     "queue, to the last ids in the token ring (it waits for the other packets); published-to-posted: "
-    "to the slot in the GPU ring; posted-to-visible: to the consumer's seeing it; visible-to-written: "
-    "to its rows; written-to-ready: to their being offered to subscribers; total: all of these. "
-    "Beside them: tokenize: what of the first is the tokenizer's; posted-to-done: each slot, to the "
-    "worker's reading that it is done. Medians do not add up. Every id and row is compared."
+    "to the slot in the GPU ring; posted-to-visible: until the consumer sees it; visible-to-written: "
+    "until its rows are written; written-to-ready: until subscribers can read them; total: all of "
+    "these. Beside them: tokenize: the tokenizer's part of the first; posted-to-done: each slot, until "
+    "the worker reads that it is done. Medians do not add up. Every id and row is compared."
 )
 PARAMETERS = {
     "pipeline": Choice(

@@ -18,11 +18,11 @@ from bench.texts.encode_texts import CORPORA, UNITS, VOCABULARIES, Kind, Vocabul
 PIECE = 1400  # bytes; about what a packet brings
 HELP = (
     "From a text in memory to its ids in memory, by one call on one CPU: no network, no other thread. "
-    "ns-per-byte: all calls' time by all texts' bytes; clock: what reading the clock takes, which is "
-    "in each call. seen first: no text was seen by the process before, but for 32 KB to warm up; "
-    "again: all were, once. libtok: by its C API (tok bench), a process of its own; libtok-pieces: so, "
+    "ns-per-byte: all calls' time by all texts' bytes; clock: the time to read the clock, which is in "
+    "each call. seen first: no text was seen by the process before, but for 32 KB to warm up; again: "
+    "all were, once. libtok: by its C API (tok bench), a process of its own; libtok-pieces: the same, "
     f"fed in pieces of {PIECE} bytes; libtok-greedy: the longest match instead of merges. The others "
-    "are Python packages, libtok-python ours: in one process, taking turns in an order of chance, each "
+    "are Python packages, libtok-python ours: in one process, taking turns in random order, each "
     "by its fastest call, with texts and ids as it takes and gives them."
 )
 C_ENGINES = {

@@ -14,9 +14,9 @@ from bench.task import Choice, Context, Missing, Number, Report, Value, WrongIds
 from bench.texts import encode_texts, reference, slices
 
 HELP = (
-    "1,000 sentences by one call of encode_batch, or so many MB of a corpus by one call of encode; "
+    "1,000 sentences by one call of encode_batch, or some MB of a corpus by one call of encode; "
     "native: ids as the library gives them (arrays, where it has a choice); lists: as Python's lists. "
-    "All libraries in one process, with so many threads and CPUs, taking turns in an order of chance. "
+    "All libraries in one process, with as many CPUs as threads, taking turns in random order. "
     "first: the first call; again: the median of the later ones."
 )
 ENGINES = {"libtok-python": "libtok"} | {n: n for n in engines.LOADERS if n != "libtok"}

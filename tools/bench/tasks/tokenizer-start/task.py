@@ -20,7 +20,8 @@ from bench.texts import encode_texts, slices
 HELP = (
     "A fresh process on one CPU. load: the vocabulary, modules imported and files in the page cache; "
     "first: the first text, of 128 tokens; warm: the median of 200 texts, never seen, after as many "
-    "others; empty, letter: a call for no text and for the text a, each many times. libtok: in C."
+    "others; empty, letter: calls with an empty text and with the text a, each many times. libtok: in "
+    "C."
 )
 PY_ENGINES = {"libtok-python": "libtok"} | {n: n for n in engines.LOADERS if n != "libtok"}
 PARAMETERS = {

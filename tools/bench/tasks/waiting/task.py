@@ -18,7 +18,7 @@ HELP = (
     "A libtok stream is fed a text byte by byte; after each byte it reports how many bytes wait for "
     "their ids: median, 99th percentile, maximum. If more would wait than a stream can hold, the "
     "text ends there. gpt2-greedy: longest match instead of merges. Vocabularies are found as "
-    "dpdk-tokd finds them, or xz-packed in ../shared/vocab beside the repository."
+    "dpdk-tokd finds them."
 )
 FAMILIES = (
     *("gpt2", "cl100k_base", "llama3", "qwen3", "o200k_base", "tekken", "deepseek"),

@@ -16,16 +16,6 @@ take_held(struct tok_stream *s, uint32_t **ids)
 	return tok_pretoken_push(s, s->held, n, ids);
 }
 
-static bool
-hold(struct tok_stream *s, const uint8_t *p, uint32_t len)
-{
-	if (s->n_held + len > TOK_CARRY_MAX)
-		return false;
-	memcpy(s->held + s->n_held, p, len);
-	s->n_held = (uint16_t)(s->n_held + len);
-	return true;
-}
-
 /* The mark at the end of a word is a blank, which no word has. */
 static bool
 close_pretoken(struct tok_stream *s, uint32_t **ids)
@@ -34,6 +24,13 @@ close_pretoken(struct tok_stream *s, uint32_t **ids)
 		return false;
 	*ids = tok_pretoken_close(s, *ids);
 	return true;
+}
+
+/* The pretoken ends behind n more bytes. */
+static bool
+end_pretoken(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t **ids)
+{
+	return tok_pretoken_push(s, p, n, ids) && close_pretoken(s, ids);
 }
 
 /*
@@ -46,64 +43,58 @@ static size_t
 encode_steps(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t *again, uint32_t **ids)
 {
 	const struct tok_vocab *v = s->vocab;
-	uint32_t before = s->n_held; /* bytes of held[] that came before p */
-	size_t at = 0, pushed = 0;   /* bytes between: taken, and pushed together */
+	uint32_t before = s->n_held, len; /* bytes of held[] that came before p */
+	size_t at, from = 0;		  /* p[0 .. from) is taken, p[from .. at) is held */
 
 	*again = 0;
-	while (at < n) {
-		const uint32_t len = tok_utf8_length(p[at]), cp = tok_utf8_decode(p + at, len);
-		const enum tok_pretok_step step = tok_pretok_step(v, &s->state, cp);
-		bool fits = true;
+	for (at = 0; at < n; at += len) {
+		enum tok_pretok_step step;
 
-		if (step == TOK_STEP_TAKE) {
-			if (s->n_held > 0 && !take_held(s, ids))
-				return TOK_NO_BORDER;
-			before = 0;
-			at += len;
+		len = tok_utf8_length(p[at]);
+		step = tok_pretok_step(v, &s->state, tok_utf8_decode(p + at, len));
+		if (step == TOK_STEP_TAKE && before == 0) {
+			from = at + len;
 			continue;
 		}
-		if (!tok_pretoken_push(s, p + pushed, at - pushed, ids))
-			return TOK_NO_BORDER;
-		pushed = at + len;
+		if (before > 0 && step != TOK_STEP_HOLD && step < TOK_STEP_CLOSE) {
+			if (!take_held(s, ids))
+				return TOK_NO_BORDER;
+			before = 0;
+		}
 		switch (step) {
 		case TOK_STEP_TAKE:
+			from = at + len;
 			break;
 		case TOK_STEP_HOLD:
-			fits = hold(s, p + at, len);
+			if (before + (at + len - from) > TOK_CARRY_MAX)
+				return TOK_NO_BORDER;
 			break;
 		case TOK_STEP_TAKE_HOLD:
-			fits = take_held(s, ids) && hold(s, p + at, len);
-			before = 0;
+			from = at;
 			break;
 		case TOK_STEP_TAKE_CLOSE:
 			if (v->pretok == TOK_PRETOK_SENTENCEPIECE) {
 				*ids = tok_bytes_ids(v, p + at, len, *ids);
 				return at + len;
 			}
-			fits = take_held(s, ids) && tok_pretoken_push(s, p + at, len, ids) &&
-			       close_pretoken(s, ids);
-			return fits ? at + len : TOK_NO_BORDER;
+			return end_pretoken(s, p, at + len, ids) ? at + len : TOK_NO_BORDER;
 		case TOK_STEP_HELD_CLOSE:
-			fits = take_held(s, ids) && close_pretoken(s, ids);
-			return fits ? at : TOK_NO_BORDER;
+			return end_pretoken(s, p, at, ids) ? at : TOK_NO_BORDER;
 		case TOK_STEP_CLOSE:
-			if (!close_pretoken(s, ids))
-				return TOK_NO_BORDER;
-			at -= s->n_held - before;
-			s->n_held = 0;
 			*again = before;
-			return at;
+			s->n_held = 0;
+			return end_pretoken(s, p, from, ids) ? from : TOK_NO_BORDER;
 		case TOK_STEP_AGAIN:
-			at -= s->n_held - before;
-			s->n_held = 0;
 			*again = before;
-			return at;
+			s->n_held = 0;
+			return tok_pretoken_push(s, p, from, ids) ? from : TOK_NO_BORDER;
 		}
-		if (!fits)
-			return TOK_NO_BORDER;
-		at += len;
 	}
-	return tok_pretoken_push(s, p + pushed, at - pushed, ids) ? at : TOK_NO_BORDER;
+	if (from < n) {
+		memcpy(s->held + before, p + from, n - from);
+		s->n_held = (uint16_t)(before + (n - from));
+	}
+	return tok_pretoken_push(s, p, from, ids) ? n : TOK_NO_BORDER;
 }
 
 /* Step the first n held bytes again. False: the carry was exceeded. */

@@ -47,7 +47,7 @@ train_split_bytes(struct train_splitter *s, const uint8_t *line, size_t n, struc
 
 	static_assert(TRAIN_WORDS_MAX >= TOK_SCAN_BLOCK, "those of a block are counted in one go");
 	while (scan.at < n) {
-		const uint32_t k = n_open + tok_pretok_scan(&scan, start + n_open);
+		const uint32_t k = n_open + tok_pretok_scan(&scan, start + n_open, TOK_SCAN_BLOCK);
 
 		if (k == 0)
 			continue;

@@ -473,7 +473,7 @@ check_scan(const uint8_t *bytes, uint32_t n, const bool *begins)
 	bool found[BYTES_MAX + 1] = {false};
 
 	while (scan.at < n) {
-		const uint32_t k = tok_pretok_scan(&scan, start);
+		const uint32_t k = tok_pretok_scan(&scan, start, TOK_SCAN_BLOCK);
 
 		for (uint32_t i = 0; i < k; i++)
 			found[start[i]] = true;

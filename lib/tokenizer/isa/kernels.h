@@ -20,7 +20,7 @@ struct tok_pretok_scan;
 struct tok_vocab;
 
 /* tok_pretok_scan (pretokenize/pretok.h), for pretokenizers known by name. */
-typedef uint32_t tok_scan_kernel(struct tok_pretok_scan *scan, size_t *start);
+typedef uint32_t tok_scan_kernel(struct tok_pretok_scan *scan, size_t *start, uint32_t room);
 
 /*
  * Number of bytes at the front of p[0 .. n) that are whole characters of well-formed UTF-8; or

@@ -17,9 +17,7 @@ encode_whole(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32
 
 	b.end = end;
 	while (scan.at < n) {
-		have += tok_pretok_scan(&scan, b.start + have);
-		if (scan.at < n && have + TOK_SCAN_BLOCK <= TOK_BLOCK)
-			continue;
+		have += tok_pretok_scan(&scan, b.start + have, TOK_BLOCK - have);
 		*ids = tok_block_encode(s, &b, scan.n_ends, p, p + n, *ids);
 		b.start[0] = b.start[scan.n_ends]; /* the open word, if there is one */
 		have -= scan.n_ends;

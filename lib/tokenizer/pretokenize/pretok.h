@@ -77,9 +77,9 @@ tok_pretok_step_end(const struct tok_vocab *v, uint32_t *state)
 }
 
 /*
- * Find the borders of pretokens in a piece of well-formed UTF-8, a block at a time. The piece must
- * begin where a pretoken begins. The caller zeroes this struct, sets v, text, n and last, and calls
- * tok_pretok_scan until `at` reaches n.
+ * Find the borders of pretokens in a piece of well-formed UTF-8, some blocks at a time. The piece
+ * must begin where a pretoken begins. The caller zeroes this struct, sets v, text, n and last, and
+ * calls tok_pretok_scan until `at` reaches n.
  */
 struct tok_pretok_scan {
 	const struct tok_vocab *v;
@@ -98,7 +98,7 @@ struct tok_pretok_scan {
 	uint32_t digits; /* numbers of an open pretoken */
 	uint32_t taken;	 /* characters from `at` on that belong to a contraction */
 	/* BERT: white space belongs to no pretoken, so their ends are listed too. The caller sets
-	   `end`, with room for TOK_SCAN_BLOCK behind the n_ends that it has */
+	   `end`, with as much room behind the n_ends that it has as start[] has */
 	size_t *end;
 	uint32_t n_ends;
 };
@@ -106,14 +106,15 @@ struct tok_pretok_scan {
 #define TOK_SCAN_BLOCK 64
 
 /*
- * Scan the next block. Write the offsets in `text` at which pretokens begin to start[], in
- * ascending order; it has room for TOK_SCAN_BLOCK. Returns their number. A pretoken is certain once
- * the start of the next one is known. The last pretoken ends at n or is still open.
+ * Scan the next blocks, until the text ends or start[] has no room for the starts of another. Write
+ * the offsets in `text` at which pretokens begin to start[], in ascending order; it has room for
+ * `room`, at least TOK_SCAN_BLOCK. Returns their number. A pretoken is certain once the start of
+ * the next one is known. The last pretoken ends at n or is still open.
  */
-uint32_t tok_pretok_scan(struct tok_pretok_scan *scan, size_t *start);
+uint32_t tok_pretok_scan(struct tok_pretok_scan *scan, size_t *start, uint32_t room);
 
 /* The same step by step. This is the definition, and the only version where no kernel is. */
-uint32_t tok_pretok_step_scan(struct tok_pretok_scan *scan, size_t *start);
+uint32_t tok_pretok_step_scan(struct tok_pretok_scan *scan, size_t *start, uint32_t room);
 
 /* Feed well-formed text. `last`: the text ends here. False: the carry was exceeded. */
 bool tok_pretok_feed(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids);

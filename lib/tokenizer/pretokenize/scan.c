@@ -5,19 +5,19 @@
 #include "unicode/utf8.h"
 
 uint32_t
-tok_pretok_scan(struct tok_pretok_scan *s, size_t *start)
+tok_pretok_scan(struct tok_pretok_scan *s, size_t *start, uint32_t room)
 {
 	if (s->v->pretok == TOK_PRETOK_REGEX)
-		return tok_pretok_step_scan(s, start);
-	return s->v->kernels->scan(s, start);
+		return tok_pretok_step_scan(s, start, room);
+	return s->v->kernels->scan(s, start, room);
 }
 
 uint32_t
-tok_pretok_step_scan(struct tok_pretok_scan *s, size_t *start)
+tok_pretok_step_scan(struct tok_pretok_scan *s, size_t *start, uint32_t room)
 {
 	uint32_t n = 0;
 
-	while (n < TOK_SCAN_BLOCK && s->at < s->n) {
+	while (n < room && s->at < s->n) {
 		enum tok_pretok_step step;
 		uint32_t len;
 

@@ -101,9 +101,9 @@ write_starts(size_t *start, size_t at, uint64_t m)
 #include "scan_utf8.h"
 
 uint32_t
-tok_scan_avx512(struct tok_pretok_scan *s, size_t *start)
+tok_scan_avx512(struct tok_pretok_scan *s, size_t *start, uint32_t room)
 {
-	return scan_block(s, start);
+	return scan_blocks(s, start, room);
 }
 
 size_t

@@ -486,9 +486,8 @@ bert_borders(struct tok_pretok_scan *s, struct borders *m)
 
 /* ---- all of them ---- */
 
-/* tok_pretok_scan for a text of this family. */
 ALWAYS_INLINE uint32_t
-scan_family(struct tok_pretok_scan *s, size_t *start, enum tok_pretok kind)
+scan_block(struct tok_pretok_scan *s, size_t *start, enum tok_pretok kind)
 {
 	struct borders m = {.taken = (1ull << s->taken) - 1, .decided = ~0ull};
 	struct block *b = &m.b;
@@ -526,25 +525,40 @@ scan_family(struct tok_pretok_scan *s, size_t *start, enum tok_pretok kind)
 	return (uint32_t)__builtin_popcountll(m.begin);
 }
 
+/* tok_pretok_scan for a text of this family. */
 ALWAYS_INLINE uint32_t
-scan_block(struct tok_pretok_scan *s, size_t *start)
+scan_family(struct tok_pretok_scan *s, size_t *start, uint32_t room, enum tok_pretok kind)
+{
+	struct tok_pretok_scan x = *s; /* start[] cannot alias it */
+	uint32_t n = 0;
+
+	do
+		n += kind == TOK_PRETOK_SENTENCEPIECE ? scan_pieces(&x, start + n)
+						      : scan_block(&x, start + n, kind);
+	while (x.at < x.n && room - n >= TOK_SCAN_BLOCK);
+	*s = x;
+	return n;
+}
+
+ALWAYS_INLINE uint32_t
+scan_blocks(struct tok_pretok_scan *s, size_t *start, uint32_t room)
 {
 	switch (s->v->pretok) {
 	case TOK_PRETOK_GPT2:
-		return scan_family(s, start, TOK_PRETOK_GPT2);
+		return scan_family(s, start, room, TOK_PRETOK_GPT2);
 	case TOK_PRETOK_O200K:
-		return scan_family(s, start, TOK_PRETOK_O200K);
+		return scan_family(s, start, room, TOK_PRETOK_O200K);
 	case TOK_PRETOK_TEKKEN:
-		return scan_family(s, start, TOK_PRETOK_TEKKEN);
+		return scan_family(s, start, room, TOK_PRETOK_TEKKEN);
 	case TOK_PRETOK_DEEPSEEK:
-		return scan_family(s, start, TOK_PRETOK_DEEPSEEK);
+		return scan_family(s, start, room, TOK_PRETOK_DEEPSEEK);
 	case TOK_PRETOK_QWEN2:
-		return scan_family(s, start, TOK_PRETOK_QWEN2);
+		return scan_family(s, start, room, TOK_PRETOK_QWEN2);
 	case TOK_PRETOK_BERT:
-		return scan_family(s, start, TOK_PRETOK_BERT);
+		return scan_family(s, start, room, TOK_PRETOK_BERT);
 	case TOK_PRETOK_SENTENCEPIECE:
-		return scan_pieces(s, start);
+		return scan_family(s, start, room, TOK_PRETOK_SENTENCEPIECE);
 	default: /* they differ only in white space at the end: see newline_follows() */
-		return scan_family(s, start, TOK_PRETOK_LLAMA3);
+		return scan_family(s, start, room, TOK_PRETOK_LLAMA3);
 	}
 }

@@ -112,9 +112,9 @@ meet64(bytes64 a, bytes64 b)
 #include "scan_utf8.h"
 
 uint32_t
-tok_scan_neon(struct tok_pretok_scan *s, size_t *start)
+tok_scan_neon(struct tok_pretok_scan *s, size_t *start, uint32_t room)
 {
-	return scan_block(s, start);
+	return scan_blocks(s, start, room);
 }
 
 size_t

@@ -4,7 +4,7 @@
 #include "encode/block.h"
 #include "pretok.h"
 
-static_assert(TOK_BLOCK >= 2 * TOK_SCAN_BLOCK, "a scan fits behind what is there");
+static_assert(TOK_BLOCK > TOK_SCAN_BLOCK, "a scan fits behind what is there");
 
 /* False: more than TOK_CARRY_MAX bytes of a pretoken were uncertain. */
 static bool
@@ -27,10 +27,8 @@ tok_encode_whole(struct tok_stream *s, const uint8_t *p, size_t n, bool last, ui
 
 	b.end = b.start + 1;
 	while (scan.at < n) {
-		have += tok_pretok_scan(&scan, b.start + have);
-		if (have == 0 || (scan.at < n && have + TOK_SCAN_BLOCK <= TOK_BLOCK))
-			continue;
-		if (last && scan.at == n)
+		have += tok_pretok_scan(&scan, b.start + have, TOK_BLOCK - have);
+		if (have == 0 || (last && scan.at == n))
 			break;
 		if (!encode_block(s, &b, have - 1, p, p + n, ids))
 			return TOK_NO_BORDER;	/* the ids before it are valid */

@@ -42,7 +42,7 @@ scan(const struct tok_vocab *v, const uint8_t *text, uint32_t n, uint32_t *begin
 	uint32_t found = 0;
 
 	while (s.at < n) {
-		const uint32_t k = tok_pretok_scan(&s, start);
+		const uint32_t k = tok_pretok_scan(&s, start, TOK_SCAN_BLOCK);
 
 		for (uint32_t i = 0; i < k; i++)
 			begins[found++] = (uint32_t)start[i];

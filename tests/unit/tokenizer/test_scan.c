@@ -65,11 +65,12 @@ static uint32_t
 scan_all(tok_scan_kernel *scan, const struct tok_vocab *v, const uint8_t *p, size_t n, bool last,
 	size_t *start)
 {
+	const uint32_t room = TOK_SCAN_BLOCK << n % 4; /* for one block, or for several */
 	struct tok_pretok_scan s = {.v = v, .text = p, .n = n, .last = last};
 	uint32_t found = 0;
 
 	while (s.at < n)
-		found += scan(&s, start + found);
+		found += scan(&s, start + found, room);
 	assert_int_equal(s.at, n);
 	return found;
 }
@@ -152,6 +153,7 @@ check_bert(const struct tok_vocab *v, const uint8_t *p, size_t n)
 {
 	static size_t want[2][TEXT_MAX + TOK_SCAN_BLOCK], got[2][TEXT_MAX + TOK_SCAN_BLOCK];
 	uint8_t *const text = malloc(n + 1);
+	const uint32_t room = TOK_SCAN_BLOCK << n % 4;
 	struct tok_pretok_scan s = {.v = v, .text = text, .n = n, .end = got[1]};
 	uint32_t n_starts, n_ends, found = 0;
 
@@ -159,7 +161,7 @@ check_bert(const struct tok_vocab *v, const uint8_t *p, size_t n)
 	memcpy(text, p, n);
 	n_starts = find_words(v, text, n, want[0], want[1], &n_ends);
 	while (s.at < n)
-		found += v->kernels->scan(&s, got[0] + found);
+		found += v->kernels->scan(&s, got[0] + found, room);
 	if (found != n_starts || s.n_ends != n_ends ||
 		memcmp(want[0], got[0], found * sizeof(**got)) != 0 ||
 		memcmp(want[1], got[1], n_ends * sizeof(**got)) != 0) {

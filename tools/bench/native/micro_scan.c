@@ -32,7 +32,7 @@ pretokens(const struct text *t)
 	struct found f = {0};
 
 	while (s.at < s.n) {
-		const uint32_t k = tok_pretok_scan(&s, start);
+		const uint32_t k = tok_pretok_scan(&s, start, TOK_SCAN_BLOCK);
 
 		f.n += k;
 		for (uint32_t i = 0; i < k; i++)

@@ -194,12 +194,33 @@ is_unknown(const struct tok_vocab *v, const uint8_t *p, size_t len)
 	return node->token == TOK_NO_TOKEN;
 }
 
+/* Move the ids of left[0 .. n) together, as far as they have any. Returns the end. */
+static uint32_t *
+close_up(struct tok_block *b, uint32_t n)
+{
+	uint32_t *to = b->merged;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t *from = b->ids[b->left[i]];
+		uint32_t all;
+
+		if (from == NULL)
+			continue;
+		all = TOK_BPE_WORD_HEAD + tok_cache_count(from);
+		memmove(to, from - TOK_BPE_WORD_HEAD, all * sizeof(*to));
+		b->ids[b->left[i]] = to + TOK_BPE_WORD_HEAD;
+		to += all;
+	}
+	return to;
+}
+
 /* Merge those of the n remaining pretokens that have at most TOK_MERGE_MAX bytes, while there is
  * room for their ids. */
 static void
 merge_left(const struct tok_vocab *v, struct tok_block *b, uint32_t n, const uint8_t *p)
 {
 	uint32_t words = 0, *out = b->merged;
+	const uint32_t *end = out + TOK_BLOCK_MERGED;
 
 	if (v->kind != TOK_KIND_BPE || v->longest.node != NULL)
 		return;
@@ -207,12 +228,17 @@ merge_left(const struct tok_vocab *v, struct tok_block *b, uint32_t n, const uin
 		const uint32_t k = b->left[i], len = (uint32_t)length_of(b, k);
 		const uint8_t *at = p + b->start[k];
 
-		if (length_of(b, k) > TOK_MERGE_MAX || is_unknown(v, at, len) ||
-			out + TOK_BPE_WORD_HEAD + len > b->merged + TOK_BLOCK_MERGED)
+		if (length_of(b, k) > TOK_MERGE_MAX || is_unknown(v, at, len))
 			continue;
+		if (words == TOK_BLOCK_WORDS || out + TOK_BPE_WORD_HEAD + len > end) {
+			tok_bpe_merge(v, b->word, words);
+			words = 0;
+			out = close_up(b, i);
+			if (end - out < TOK_BLOCK_MERGED / 8)
+				break; /* the others would take this step too often */
+		}
 		out += TOK_BPE_WORD_HEAD;
-		b->word[words] = (struct tok_bpe_word){at, len, out};
-		words++;
+		b->word[words++] = (struct tok_bpe_word){at, len, out};
 		b->ids[k] = out;
 		out += len;
 	}

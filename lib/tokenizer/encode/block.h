@@ -4,8 +4,9 @@
 #include "bpe.h"
 #include "cache.h"
 
-#define TOK_BLOCK 512	      /* most pretokens of a block */
+#define TOK_BLOCK 640	      /* most pretokens of a block */
 #define TOK_BLOCK_MERGED 4096 /* room for the ids of those that are merged */
+#define TOK_BLOCK_WORDS 192   /* that are merged together */
 
 /* The caller fills in start[] and end; block.c uses the rest. */
 struct tok_block {
@@ -21,7 +22,7 @@ struct tok_block {
 	} one[TOK_BLOCK + TOK_CACHE_SOME / 2];		 /* a pretoken that is one token */
 	uint16_t missed[TOK_BLOCK + 8], left[TOK_BLOCK]; /* indices: not cached; not a token */
 	uint16_t second[TOK_BLOCK];			 /* in the second way of their sets */
-	struct tok_bpe_word word[TOK_BLOCK];		 /* to be merged */
+	struct tok_bpe_word word[TOK_BLOCK_WORDS];	 /* to be merged */
 	/* their ids; as many as TOK_CACHE_SOME are copied of each */
 	uint32_t merged[TOK_BLOCK_MERGED + TOK_CACHE_SOME];
 };

@@ -10,14 +10,6 @@ struct merges {
 	uint8_t order[TOK_REPEAT_UNITS][TOK_REPEAT_UNITS];
 };
 
-static uint32_t
-power_of(const struct tok_repeat *f, uint32_t rank_id)
-{
-	if (rank_id == f->unit)
-		return 1;
-	return rank_id >= f->low && rank_id < f->high ? f->power[rank_id - f->low] : 0;
-}
-
 static bool
 read_family(const struct tok_vocab *v, const struct tok_repeat *f, struct merges *g,
 	struct tok_repeat_runs *r)
@@ -29,8 +21,8 @@ read_family(const struct tok_vocab *v, const struct tok_repeat *f, struct merges
 	memset(r->rank, 0xff, sizeof(r->rank));
 	r->rank[1] = f->unit;
 	for (uint32_t i = f->low; i < f->high; i++) {
-		const uint32_t left = power_of(f, v->split[i].left);
-		const uint32_t right = power_of(f, v->split[i].right);
+		const uint32_t left = tok_repeat_units(f, v->split[i].left);
+		const uint32_t right = tok_repeat_units(f, v->split[i].right);
 		const uint32_t power = f->power[i - f->low], order = f->order[i - f->low];
 
 		/* Parts have lower ranks, so their powers are known already. */

@@ -2,22 +2,13 @@
 /* Do two tokens stand side by side? doc/internals/streaming.md has the proof. Hot path. */
 #include "bpe.h"
 
-/* Number of units of a token of the family, or 0. */
-static inline uint32_t
-units_of(const struct tok_repeat *f, uint32_t token)
-{
-	if (token == f->unit)
-		return 1;
-	return token - f->low < f->high - f->low ? f->power[token - f->low] : 0;
-}
-
 /* Would two tokens of a family be joined? All merges of the family are below `limit`. */
 static inline bool
 repeats_join(const struct tok_vocab *v, uint32_t left, uint32_t right, uint32_t limit, bool *both)
 {
 	for (uint32_t i = 0; i < v->n_repeats; i++) {
-		const uint32_t l = units_of(&v->repeat[i], left);
-		const uint32_t r = units_of(&v->repeat[i], right);
+		const uint32_t l = tok_repeat_units(&v->repeat[i], left);
+		const uint32_t r = tok_repeat_units(&v->repeat[i], right);
 
 		if (l == 0 || r == 0 || limit < v->repeat[i].high)
 			continue;

@@ -315,7 +315,7 @@ look_along_run(const struct tok_vocab *v, uint32_t at, uint8_t byte, const uint8
 	for (;;) {
 		const struct tok_node *node = &v->node[run[n++] = next];
 
-		if (!(node->child[byte >> 6] >> (byte & 63) & 1))
+		if (!tok_has_child(node, byte))
 			break;
 		next = tok_child(node, byte);
 		if (v->node[next].depth >= known->dead)
@@ -323,7 +323,7 @@ look_along_run(const struct tok_vocab *v, uint32_t at, uint8_t byte, const uint8
 	}
 	while (n-- > 0) {
 		const struct tok_node *node = &v->node[run[n]];
-		const bool longer = node->child[byte >> 6] >> (byte & 63) & 1;
+		const bool longer = tok_has_child(node, byte);
 		const uint32_t token = longer ? v->node[tok_child(node, byte)].token : TOK_NO_TOKEN;
 		bool stands;
 

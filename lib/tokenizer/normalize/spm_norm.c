@@ -170,7 +170,7 @@ end_cluster(struct tok_spm_sink *k)
 uint8_t
 tok_spm_property(const struct tok_vocab *v, uint32_t cp)
 {
-	const uint8_t p = v->cat[(uint32_t)v->cat_page[cp >> 8] << 8 | (cp & 255)];
+	const uint8_t p = (uint8_t)tok_class_of(v, cp);
 
 	return p == TOK_GR_LVT && (cp - 0xac00) % 28 == 0 ? TOK_GR_LV : p;
 }

@@ -21,6 +21,15 @@ struct tok_repeat {
 					    equal ones the leftmost comes first */
 };
 
+/* Number of units of a token of the family, or 0. */
+static inline uint32_t
+tok_repeat_units(const struct tok_repeat *f, uint32_t token)
+{
+	if (token == f->unit)
+		return 1;
+	return token - f->low < f->high - f->low ? f->power[token - f->low] : 0;
+}
+
 struct tok_repeat_runs {
 	uint8_t last[2 * TOK_REPEAT_UNITS]; /* [n]: units of the last token of a run of n */
 	uint64_t stands[TOK_REPEAT_UNITS];  /* [i] bit j: tokens of i and j units stand side by side

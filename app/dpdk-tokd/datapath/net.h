@@ -44,9 +44,14 @@ void tokd_net_send(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_
 /* Send the TX batch (tx.c). */
 void tokd_tx_flush(struct tokd_worker *w);
 
+/*
+ * Adds m to the TX batch. What a driver said of it as it was received does not hold any more, but
+ * its data may be in memory of the driver (mlx5 with mprq_en), which must be given back.
+ */
 static inline void
-tokd_tx_put(struct tokd_worker *w, struct rte_mbuf *m)
+tokd_tx_put(struct tokd_worker *w, struct rte_mbuf *m, uint64_t offloads)
 {
+	m->ol_flags = (m->ol_flags & (RTE_MBUF_F_EXTERNAL | RTE_MBUF_F_INDIRECT)) | offloads;
 	if (unlikely(w->n_tx == TOKD_TX_MAX))
 		tokd_tx_flush(w);
 	w->tx[w->n_tx++] = m;

@@ -37,7 +37,6 @@ tokd_net_arp(struct tokd_worker *w, struct rte_mbuf *m)
 	eth->dst_addr = eth->src_addr;
 	eth->src_addr = w->mac;
 
-	m->ol_flags = 0;
 	w->counter[C_ARP_REPLIES]++;
-	tokd_tx_put(w, m);
+	tokd_tx_put(w, m, 0);
 }

@@ -41,7 +41,6 @@ tokd_net_icmp(struct tokd_worker *w, struct rte_mbuf *m)
 	eth->dst_addr = eth->src_addr;
 	eth->src_addr = w->mac;
 
-	m->ol_flags = 0;
 	w->counter[C_ICMP_REPLIES]++;
-	tokd_tx_put(w, m);
+	tokd_tx_put(w, m, 0);
 }

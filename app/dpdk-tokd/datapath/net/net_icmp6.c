@@ -57,8 +57,7 @@ answer(struct tokd_worker *w, struct rte_mbuf *m, uint8_t hop_limit, uint16_t *c
 	eth->src_addr = w->mac;
 	*cksum = 0;
 	*cksum = tokd_l4_cksum(m, ip, true, m->l2_len + m->l3_len);
-	m->ol_flags = 0;
-	tokd_tx_put(w, m);
+	tokd_tx_put(w, m, 0);
 }
 
 static void

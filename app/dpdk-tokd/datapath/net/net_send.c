@@ -24,7 +24,8 @@ static_assert(sizeof(struct tokd_rep) + TOKD_WIRE_PAYLOAD + sizeof(struct rte_ud
 	"a full reply or request must fit one packet");
 static_assert(sizeof(struct tokd_req) == sizeof(struct tokd_rep), "same length");
 
-static void
+/* This and the next return the offloads that the packet needs. */
+static uint64_t
 put_ipv4(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_peer *peer)
 {
 	const uint16_t total = (uint16_t)(rte_pktmbuf_pkt_len(m) + sizeof(struct rte_ipv4_hdr));
@@ -39,18 +40,17 @@ put_ipv4(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_peer *peer
 		.next_proto_id = IPPROTO_UDP,
 		.src_addr = w->ip,
 		.dst_addr = peer->addr.word[3]};
-	m->ol_flags = 0;
 	if (w->tx_cksum_offload) {
 		m->l3_len = sizeof(*ip);
-		m->ol_flags = RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_IP_CKSUM | RTE_MBUF_F_TX_UDP_CKSUM;
-		udp->dgram_cksum = rte_ipv4_phdr_cksum(ip, m->ol_flags);
-	} else {
-		ip->hdr_checksum = rte_ipv4_cksum(ip);
-		udp->dgram_cksum = tokd_l4_cksum(m, ip, false, sizeof(*ip));
+		udp->dgram_cksum = rte_ipv4_phdr_cksum(ip, 0);
+		return RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_IP_CKSUM | RTE_MBUF_F_TX_UDP_CKSUM;
 	}
+	ip->hdr_checksum = rte_ipv4_cksum(ip);
+	udp->dgram_cksum = tokd_l4_cksum(m, ip, false, sizeof(*ip));
+	return 0;
 }
 
-static void
+static uint64_t
 put_ipv6(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_peer *peer)
 {
 	const uint16_t payload = (uint16_t)rte_pktmbuf_pkt_len(m);
@@ -63,14 +63,13 @@ put_ipv6(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_peer *peer
 		.hop_limits = TTL};
 	memcpy(ip->src_addr, w->ip6.byte, sizeof(ip->src_addr));
 	memcpy(ip->dst_addr, peer->addr.byte, sizeof(ip->dst_addr));
-	m->ol_flags = 0;
 	if (w->tx_cksum_offload) {
 		m->l3_len = sizeof(*ip);
-		m->ol_flags = RTE_MBUF_F_TX_IPV6 | RTE_MBUF_F_TX_UDP_CKSUM;
-		udp->dgram_cksum = rte_ipv6_phdr_cksum(ip, m->ol_flags);
-	} else {
-		udp->dgram_cksum = tokd_l4_cksum(m, ip, true, sizeof(*ip));
+		udp->dgram_cksum = rte_ipv6_phdr_cksum(ip, 0);
+		return RTE_MBUF_F_TX_IPV6 | RTE_MBUF_F_TX_UDP_CKSUM;
 	}
+	udp->dgram_cksum = tokd_l4_cksum(m, ip, true, sizeof(*ip));
+	return 0;
 }
 
 static void
@@ -100,14 +99,12 @@ tokd_net_send(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_peer 
 	const uint32_t len = rte_pktmbuf_pkt_len(m) + sizeof(struct rte_udp_hdr);
 	const bool v4 = tokd_addr_is_v4(&peer->addr);
 	struct rte_udp_hdr *udp = (struct rte_udp_hdr *)rte_pktmbuf_prepend(m, sizeof(*udp));
+	uint64_t offloads;
 
 	*udp = (struct rte_udp_hdr){.src_port = peer->our_port,
 		.dst_port = peer->port,
 		.dgram_len = rte_cpu_to_be_16((uint16_t)len)};
-	if (likely(v4))
-		put_ipv4(w, m, peer);
-	else
-		put_ipv6(w, m, peer);
+	offloads = likely(v4) ? put_ipv4(w, m, peer) : put_ipv6(w, m, peer);
 	put_ether(w, m, peer, v4);
-	tokd_tx_put(w, m);
+	tokd_tx_put(w, m, offloads);
 }

@@ -2,7 +2,7 @@
 /* The stages below the stream: what each lets through, drops, or answers. */
 #include <netinet/in.h>
 
-#include "fixture.h"
+#include "frames6.h"
 
 static struct frame
 good_frame(void)
@@ -284,6 +284,54 @@ FIXTURE_TEST(icmp_drops_all_else)
 	((struct rte_icmp_hdr *)f.udp)->icmp_cksum = 0;
 	((struct rte_icmp_hdr *)f.udp)->icmp_cksum = (uint16_t)~rte_raw_cksum(f.udp, 20);
 	expect_drop(f.m, C_DROP_ICMP);
+}
+
+static uint32_t given_back;
+
+static void
+give_back(void *buffer, void *opaque)
+{
+	given_back++;
+}
+
+/* The frame lies in memory of the driver, as with mlx5's mprq_en. */
+static struct rte_mbuf *
+attached(struct rte_mbuf *m)
+{
+	static struct rte_mbuf_ext_shared_info info = {.free_cb = give_back};
+	static uint8_t buffer[2048];
+	const uint16_t n = rte_pktmbuf_data_len(m);
+
+	memcpy(buffer + RTE_PKTMBUF_HEADROOM, rte_pktmbuf_mtod(m, const void *), n);
+	rte_mbuf_ext_refcnt_set(&info, 1);
+	rte_pktmbuf_attach_extbuf(m, buffer, (rte_iova_t)buffer, sizeof(buffer), &info);
+	m->data_off = RTE_PKTMBUF_HEADROOM;
+	m->data_len = n;
+	return m;
+}
+
+FIXTURE_TEST(answers_in_memory_of_the_driver_give_it_back)
+{
+	static const uint8_t echo6[20] = {128};
+	struct rte_arp_hdr arp = good_arp();
+	struct request r = data_request(1, 0, 0, "hello", 5, 0);
+	struct rte_mbuf *m[4];
+
+	r.req.version++;
+	m[0] = arp_request(&arp);
+	m[1] = icmp_frame(8).m;
+	m[2] = packet6(&client_ip6, &fx->w.ip6, IPPROTO_ICMPV6, 64, echo6, sizeof(echo6), 2);
+	m[3] = make_frame(&r).m;
+	for (uint32_t i = 0; i < RTE_DIM(m); i++) {
+		const void *own = m[i]->buf_addr;
+
+		given_back = 0;
+		put(attached(m[i]));
+		run();
+		assert_int_equal(drain(), 1);
+		assert_int_equal(given_back, 1);
+		assert_ptr_equal(m[i]->buf_addr, own);
+	}
 }
 
 FIXTURE_TEST(udp_drops_wrong_length_port_checksum)

@@ -32,6 +32,7 @@ static const struct {
 	{"net_tap", BIT(CAP_NET_ADMIN), NULL, 0},
 	/* rules of flows when the link changes; memory that grows is locked */
 	{"mlx5_pci", BIT(CAP_NET_RAW) | BIT(CAP_IPC_LOCK), NULL, 0},
+	{"mlx5_auxiliary", BIT(CAP_NET_RAW) | BIT(CAP_IPC_LOCK), NULL, 0}, /* scalable functions */
 };
 
 static struct tokd_sandbox

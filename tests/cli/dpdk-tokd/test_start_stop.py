@@ -160,11 +160,11 @@ def test_no_port_says_how_to_give_one(start, gpt2_file: Path) -> None:
 
 
 def test_a_named_device_that_is_none_is_the_cause(start, gpt2_file: Path) -> None:
-    appliance = start(
-        "--vocab", str(gpt2_file), eal=["--vdev=net_pcap0,no=1", "-a", "0000:7f:1f.7"]
-    )
+    named = ["--vdev=net_pcap0,no=1", "-a", "0000:7f:1f.7", "-a", "auxiliary:mlx5_core.sf.4"]
+    appliance = start("--vocab", str(gpt2_file), eal=named)
     appliance.wait_for('--vdev net_pcap0: its driver refuses it, with the arguments "no=1"')
     appliance.wait_for("-a 0000:7f:1f.7: no driver took it")
+    appliance.wait_for("-a mlx5_core.sf.4: no driver took it")
     assert appliance.stop() == 1
     assert "no DPDK port" not in appliance.said()
 

@@ -9,6 +9,7 @@
 
 #include <linux/capability.h>
 
+#include <rte_bus.h>
 #include <rte_devargs.h>
 #include <rte_lcore.h>
 
@@ -110,19 +111,18 @@ explain_named(void)
 	struct rte_devargs *d;
 	bool any = false;
 
-	RTE_EAL_DEVARGS_FOREACH("vdev", d)
+	RTE_EAL_DEVARGS_FOREACH(NULL, d)
 	{
-		explain_vdev(d);
-		any = true;
-	}
-	RTE_EAL_DEVARGS_FOREACH("pci", d)
-	{
-		if (d->policy != RTE_DEV_ALLOWED)
+		if (strcmp(rte_bus_name(d->bus), "vdev") == 0)
+			explain_vdev(d);
+		else if (d->policy == RTE_DEV_ALLOWED)
+			TOKD_LOG(port, ERR,
+				"-a %s: no driver took it: is it there, and bound to vfio-pci "
+				"(dpdk-devbind.py --status-dev net)? mlx5 keeps its kernel "
+				"driver\n",
+				d->name);
+		else
 			continue;
-		TOKD_LOG(port, ERR,
-			"-a %s: no driver took it: is it there, and bound to vfio-pci "
-			"(dpdk-devbind.py --status-dev net)? mlx5 keeps its kernel driver\n",
-			d->name);
 		any = true;
 	}
 	return any;

@@ -28,6 +28,8 @@ shares_mbufs(const struct rte_eth_dev_info *info)
 enum tokd_zc_kind
 tokd_port_zero_copy(const struct rte_eth_dev_info *info)
 {
+	const char *bus = rte_bus_name(rte_dev_bus(info->device));
+
 	if (!(info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS))
 		return TOKD_ZC_NO;
 	for (size_t i = 0; i < RTE_DIM(copying); i++) {
@@ -35,9 +37,9 @@ tokd_port_zero_copy(const struct rte_eth_dev_info *info)
 		if (strcmp(info->driver_name, copying[i]) == 0)
 			return shares_mbufs(info) ? TOKD_ZC_NO : TOKD_ZC_COPIES;
 	}
+	/* A scalable function of a BlueField is on the auxiliary bus. */
+	if (strcmp(bus, "pci") != 0 && strcmp(bus, "auxiliary") != 0)
+		return TOKD_ZC_NO;
 	/* The device must use this process's virtual addresses. */
-	if (strcmp(rte_bus_name(rte_dev_bus(info->device)), "pci") == 0 &&
-		rte_eal_iova_mode() == RTE_IOVA_VA)
-		return TOKD_ZC_DMA;
-	return TOKD_ZC_NO;
+	return rte_eal_iova_mode() == RTE_IOVA_VA ? TOKD_ZC_DMA : TOKD_ZC_NO;
 }

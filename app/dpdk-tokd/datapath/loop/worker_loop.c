@@ -36,7 +36,7 @@ prefetch_headers(const struct rte_mbuf *m)
 	const uint8_t *p = rte_pktmbuf_mtod(m, const uint8_t *);
 
 	rte_prefetch0(p);
-	rte_prefetch0(p + RTE_CACHE_LINE_SIZE);
+	rte_prefetch0(p + RTE_CACHE_LINE_MIN_SIZE);
 }
 
 static void

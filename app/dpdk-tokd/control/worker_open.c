@@ -33,6 +33,8 @@ tokd_worker_bound_held(struct tokd_worker *w)
 	uint32_t fixed =
 		rx + opt->tx_desc + TOKD_BURST + TOKD_TX_MAX + tokd_frags_mbufs(opt->fragments);
 
+	/* Those that set-up has left in this lcore's cache: the worker could never take them. */
+	rte_mempool_cache_flush(NULL, w->pool);
 	if (w->pool->size < fixed + TOKD_WIRE_WINDOW) {
 		TOKD_LOG(worker, ERR,
 			"worker %u: %u mbufs are too few: rings, bursts and fragments need %u, "

@@ -4,6 +4,7 @@
 
 #include "fixture.h"
 #include "control/port/port.h"
+#include "control/worker_open.h"
 
 /* What drivers call: in DPDK's library, and in no header that is installed. */
 struct rte_eth_dev;
@@ -38,4 +39,15 @@ FIXTURE_TEST(port_whose_device_is_reset_or_removed_is_lost)
 	}
 	tokd_port_close(&p);
 	rte_ring_free(ring);
+}
+
+/* As a driver does when the main lcore sets up the queue of another worker. */
+FIXTURE_TEST(mbufs_that_set_up_leaves_in_a_cache_go_back)
+{
+	const struct rte_mempool_cache *cache = rte_mempool_default_cache(fx_pool, rte_lcore_id());
+
+	rte_pktmbuf_free(rte_pktmbuf_alloc(fx_pool));
+	assert_true(cache->len > 0);
+	assert_int_equal(tokd_worker_bound_held(&fx->w), 0);
+	assert_int_equal(cache->len, 0);
 }

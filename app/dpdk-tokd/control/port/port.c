@@ -118,6 +118,9 @@ tokd_port_configure(struct tokd_port *p, const struct tokd_options *opt, uint16_
 	if (rc != 0)
 		return rc;
 	choose_offloads(p, opt, &info, &conf);
+	/* A full queue must not hold up the others, as by default with ixgbe and igb. */
+	p->rx_conf = info.default_rxconf;
+	p->rx_conf.rx_drop_en |= n_queues > 1;
 	conf.intr_conf.rmv = (*info.dev_flags & RTE_ETH_DEV_INTR_RMV) != 0;
 
 	rc = rte_eth_dev_configure(p->id, n_queues, n_queues, &conf);
@@ -168,7 +171,8 @@ tokd_port_queue(struct tokd_port *p, uint16_t queue, int node, struct rte_mempoo
 	const char *side = "RX";
 	int rc;
 
-	rc = rte_eth_rx_queue_setup(p->id, queue, p->rx_desc, (unsigned int)node, NULL, pool);
+	rc = rte_eth_rx_queue_setup(
+		p->id, queue, p->rx_desc, (unsigned int)node, &p->rx_conf, pool);
 	if (rc == 0) {
 		side = "TX";
 		rc = rte_eth_tx_queue_setup(p->id, queue, p->tx_desc, (unsigned int)node, NULL);

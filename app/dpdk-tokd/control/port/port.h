@@ -28,7 +28,8 @@ struct tokd_port {
 	bool rx_cksum, tx_cksum;   /* the device does IPv4 and UDP checksums */
 	bool rss;
 	bool started;
-	_Atomic bool lost; /* any thread: the device works no longer; logged */
+	struct rte_eth_rxconf rx_conf; /* of each queue */
+	_Atomic bool lost;	       /* any thread: the device works no longer; logged */
 	enum tokd_zc_kind zero_copy;
 	struct rte_device *device;
 	uint16_t mtu;	   /* bytes of an IP packet that it sends */

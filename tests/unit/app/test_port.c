@@ -14,7 +14,7 @@ int rte_eth_dev_callback_process(struct rte_eth_dev *dev, enum rte_eth_event_typ
 FIXTURE_TEST(port_whose_device_is_reset_or_removed_is_lost)
 {
 	static const enum rte_eth_event_type lost[] = {
-		RTE_ETH_EVENT_INTR_RESET, RTE_ETH_EVENT_INTR_RMV};
+		RTE_ETH_EVENT_INTR_RESET, RTE_ETH_EVENT_RECOVERY_FAILED, RTE_ETH_EVENT_INTR_RMV};
 	struct rte_ring *ring = rte_ring_create("lost", 64, SOCKET_ID_ANY, 0);
 	struct tokd_options opt = fx->opt;
 	struct rte_eth_dev *dev;

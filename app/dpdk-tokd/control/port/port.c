@@ -242,7 +242,8 @@ on_lost(uint16_t id, enum rte_eth_event_type event, void *port, void *ret)
 	return 0;
 }
 
-static const enum rte_eth_event_type losses[] = {RTE_ETH_EVENT_INTR_RESET, RTE_ETH_EVENT_INTR_RMV};
+static const enum rte_eth_event_type losses[] = {
+	RTE_ETH_EVENT_INTR_RESET, RTE_ETH_EVENT_RECOVERY_FAILED, RTE_ETH_EVENT_INTR_RMV};
 
 static void
 watch_events(struct tokd_port *p)

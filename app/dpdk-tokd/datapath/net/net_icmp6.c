@@ -77,19 +77,24 @@ echo(struct tokd_worker *w, struct rte_mbuf *m, struct icmp6 *icmp)
 	answer(w, m, ECHO_HOP_LIMIT, &icmp->cksum);
 }
 
-/* RFC 4861 7.1.1: validates a solicitation. `len` bytes from the ICMPv6 header. */
+/*
+ * RFC 4861 7.1.1: validates a solicitation. `len` bytes from the ICMPv6 header. A probe, which has
+ * no source address, goes to the group, and has no address to remember.
+ */
 static bool
-is_for_our_address(const struct tokd_worker *w, const struct rte_ipv6_hdr *ip,
+is_for_our_address(const struct tokd_worker *w, const struct rte_ipv6_hdr *ip, bool is_probe,
 	const struct solicitation *ns, uint32_t len)
 {
 	const uint8_t *option = (const uint8_t *)(ns + 1);
 	uint32_t left;
 
 	if (ip->hop_limits != ND_HOP_LIMIT || len < sizeof(*ns) || ns->code != 0 ||
-		memcmp(ns->target, w->ip6.byte, sizeof(w->ip6)) != 0)
+		memcmp(ns->target, w->ip6.byte, sizeof(w->ip6)) != 0 ||
+		(is_probe && memcmp(ip->dst_addr, w->solicited.byte, sizeof(w->solicited)) != 0))
 		return false;
 	for (left = len - sizeof(*ns); left > 0; left -= 8u * option[1], option += 8u * option[1]) {
-		if (left < 8 || option[1] == 0 || 8u * option[1] > left)
+		if (left < 8 || option[1] == 0 || 8u * option[1] > left ||
+			(is_probe && option[0] == ND_OPT_SOURCE_LINKADDR))
 			return false;
 	}
 	return true;
@@ -104,11 +109,11 @@ neighbour(struct tokd_worker *w, struct rte_mbuf *m, uint32_t len)
 	struct rte_ipv6_hdr *ip = rte_pktmbuf_mtod_offset(m, struct rte_ipv6_hdr *, m->l2_len);
 	const uint32_t off = m->l2_len + m->l3_len;
 	struct tokd_addr src = tokd_addr_v6(ip->src_addr);
-	bool is_probe = tokd_addr_is_none(&src);
+	const bool is_probe = tokd_addr_is_none(&src);
 	struct advertisement *a;
 
 	if (!is_for_our_address(
-		    w, ip, rte_pktmbuf_mtod_offset(m, struct solicitation *, off), len)) {
+		    w, ip, is_probe, rte_pktmbuf_mtod_offset(m, struct solicitation *, off), len)) {
 		tokd_drop(w, m, C_DROP_ND);
 		return;
 	}

@@ -238,6 +238,8 @@ FIXTURE_TEST(ipv6_neighbours_that_are_malformed_are_dropped)
 	expect_drop6(solicit(&client_ip6, &fx->w.solicited, 254, &s, 32), C_DROP_ND);
 	expect_drop6(solicit(&client_ip6, &fx->w.solicited, 255, &s, 23), C_DROP_ND);
 	expect_drop6(solicit(&client_ip6, &fx->w.solicited, 255, &s, 31), C_DROP_ND);
+	expect_drop6(solicit(&none, &fx->w.ip6, 255, &s, 24), C_DROP_ND);
+	expect_drop6(solicit(&none, &fx->w.solicited, 255, &s, 32), C_DROP_ND);
 	s.words = 0;
 	expect_drop6(solicit(&client_ip6, &fx->w.solicited, 255, &s, 32), C_DROP_ND);
 	s.words = 2;

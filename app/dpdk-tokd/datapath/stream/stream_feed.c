@@ -380,7 +380,7 @@ gather_texts(struct tokd_worker *w, const struct tokd_stream *s, struct tokd_req
 static bool
 is_fast(const struct tokd_worker *w, const struct tokd_stream *s)
 {
-	return s->tok_ticks < s->text_end * (w->feed_ticks / (2 * TOKD_GATHER_MAX));
+	return s->tok_ticks * 2 * TOKD_GATHER_MAX < s->text_end * w->feed_ticks;
 }
 
 /* Feed held packet `next`, and those behind it that are fed with it: `n` in all. */

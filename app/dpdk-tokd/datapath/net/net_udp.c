@@ -22,12 +22,11 @@ cksum_is_right(const struct tokd_worker *w, const struct rte_mbuf *m, const stru
 	if (w->rx_cksum_trust)
 		return true;
 	if (w->rx_cksum_offload) {
-		uint64_t said = m->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK;
+		const uint64_t said = m->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK;
 
-		if (said == RTE_MBUF_F_RX_L4_CKSUM_GOOD)
-			return true;
-		if (said == RTE_MBUF_F_RX_L4_CKSUM_BAD)
-			return false;
+		/* NONE: the data is right, the field is not. */
+		if (said != RTE_MBUF_F_RX_L4_CKSUM_UNKNOWN)
+			return said != RTE_MBUF_F_RX_L4_CKSUM_BAD;
 	}
 	return tokd_l4_sum(m, ip, v6, m->l2_len + m->l3_len) == 0xffff;
 }

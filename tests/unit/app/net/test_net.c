@@ -381,6 +381,13 @@ FIXTURE_TEST(udp_without_checksum_and_offloaded_checksums_pass)
 	put(f.m);
 	run();
 	expect_count(C_RX_DUPLICATE, 1);
+	f = good_frame(); /* it never left the machine, so nobody has computed them */
+	f.m->ol_flags = RTE_MBUF_F_RX_IP_CKSUM_NONE | RTE_MBUF_F_RX_L4_CKSUM_NONE;
+	f.ip->hdr_checksum ^= 1;
+	f.udp->dgram_cksum ^= 1;
+	put(f.m);
+	run();
+	expect_count(C_RX_DUPLICATE, 2);
 }
 
 FIXTURE_TEST(tx_offload_leaves_checksums_to_the_driver)

@@ -177,7 +177,6 @@ workers_close(struct tokd_app *app)
 
 		if (w == NULL)
 			continue;
-		tokd_worker_free(w);
 		tokd_zero_copy_close(w);
 		tokd_sink_close(w);
 		tokd_ring_free(&w->ring);
@@ -300,6 +299,9 @@ stop_control:
 	tokd_summary_print(stdout, app);
 	tokd_control_free(&app->control);
 close_workers:
+	/* Fragments that wait may be in memory of the driver (mlx5 with mprq_en). */
+	for (uint32_t i = 0; i < app->n_workers && app->worker[i] != NULL; i++)
+		tokd_worker_free(app->worker[i]);
 	/* The device frees its mbufs before their pools are freed. */
 	tokd_port_close(&app->port);
 	tokd_address_free(&app->address);

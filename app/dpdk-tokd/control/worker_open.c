@@ -79,35 +79,24 @@ tokd_worker_init(struct tokd_worker *w)
 	/* Each has one stream at least, and one is being made room for. */
 	w->sources = w->streams == NULL ? NULL
 					: tokd_sources_create(opt->streams + 1, w->index, w->node);
-	if (w->sources == NULL) {
-		tokd_worker_free(w);
+	if (w->sources == NULL)
 		return -ENOMEM;
-	}
 	rc = tokd_names_create(&w->streams->names, opt->names_bytes, w->index, w->node, w->tsc_hz,
 		2 * opt->stream_timeout_ms);
-	if (rc < 0) {
-		tokd_worker_free(w);
+	if (rc == 0)
+		rc = tokd_keys_open(w);
+	if (rc == 0)
+		rc = tokd_side_create(
+			&w->side, opt->side_bytes, w->ring.mask + 1, w->index, w->node);
+	if (rc < 0)
 		return rc;
-	}
-	rc = tokd_keys_open(w);
-	if (rc < 0) {
-		tokd_worker_free(w);
-		return rc;
-	}
-	rc = tokd_side_create(&w->side, opt->side_bytes, w->ring.mask + 1, w->index, w->node);
-	if (rc < 0) {
-		tokd_worker_free(w);
-		return rc;
-	}
 	w->wipe = w->side.wipe = opt->wipe;
 	w->ring.before_reuse = tokd_spill_before_reuse;
 	w->ring.owner = w;
 	if (opt->fragments > 0) {
 		w->frags = tokd_frags_create(opt->fragments, w->index, w->node, w->tsc_hz);
-		if (w->frags == NULL) {
-			tokd_worker_free(w);
+		if (w->frags == NULL)
 			return -ENOMEM;
-		}
 	}
 	return 0;
 }

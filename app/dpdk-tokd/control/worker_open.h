@@ -7,7 +7,8 @@
 /*
  * The caller sets port, queue, pool, ring, terms, ip, ip6, vlan, udp_port, text_port, mac,
  * offloads, opt, stop, index, lcore and node, and zero elsewhere. Creates streams, the side store
- * and the fragment table on `node`. Returns 0, or -errno with a message logged.
+ * and the fragment table on `node`. Returns 0, or -errno with a message logged; free it in either
+ * case.
  */
 int tokd_worker_init(struct tokd_worker *w);
 /*

@@ -55,6 +55,10 @@ choose_offloads(struct tokd_port *p, const struct tokd_options *opt,
 	if (p->tx_cksum)
 		conf->txmode.offloads |= TX_CKSUM;
 
+	p->vlan_filter = opt->vlan != 0 && (info->rx_offload_capa & RTE_ETH_RX_OFFLOAD_VLAN_FILTER);
+	if (p->vlan_filter)
+		conf->rxmode.offloads |= RTE_ETH_RX_OFFLOAD_VLAN_FILTER;
+
 	p->zero_copy = opt->zero_copy_ids != 0 ? tokd_port_zero_copy(info) : TOKD_ZC_NO;
 	if (p->zero_copy != TOKD_ZC_NO)
 		conf->txmode.offloads |= RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
@@ -209,6 +213,19 @@ join_group(const struct tokd_port *p, const struct tokd_addr *ip6)
 			p->id, p->driver, strerror(-rc), RTE_ETHER_ADDR_BYTES(&mac));
 }
 
+/* A virtual function passes no tagged frames but those of VLANs that it was told. */
+static void
+join_vlan(const struct tokd_port *p, uint16_t vlan)
+{
+	const int rc = p->vlan_filter ? rte_eth_dev_vlan_filter(p->id, vlan, 1) : 0;
+
+	if (rc != 0)
+		TOKD_LOG(port, NOTICE,
+			"port %u (%s): --vlan %u: the driver cannot let its frames through "
+			"(rte_eth_dev_vlan_filter): %s\n",
+			p->id, p->driver, vlan, strerror(-rc));
+}
+
 /* The device must pass frames for another MAC than its own. */
 static void
 take_mac(const struct tokd_port *p, const struct rte_ether_addr *mac)
@@ -275,6 +292,7 @@ tokd_port_start(struct tokd_port *p, const struct tokd_options *opt, const struc
 		return rc;
 	}
 	p->started = true;
+	join_vlan(p, opt->vlan);
 	join_group(p, ip6);
 	take_mac(p, &opt->mac);
 	TOKD_LOG(port, INFO,

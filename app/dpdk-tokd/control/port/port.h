@@ -27,6 +27,7 @@ struct tokd_port {
 	int node;		   /* NUMA node of the device, or SOCKET_ID_ANY */
 	bool rx_cksum, tx_cksum;   /* the device does IPv4 and UDP checksums */
 	bool rss;
+	bool vlan_filter; /* --vlan, and the device passes only VLANs that it was told */
 	bool started;
 	struct rte_eth_rxconf rx_conf; /* of each queue */
 	_Atomic bool lost;	       /* any thread: the device works no longer; logged */

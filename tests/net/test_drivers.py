@@ -6,6 +6,7 @@ net_af_xdp and net_af_packet serve all other tests of this folder; net_ring thos
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import struct
@@ -111,6 +112,22 @@ def test_replies_of_af_packet_are_in_place_if_asked(own_lab, want, least, on):
     with on("net_af_packet", "--zero-copy", least) as appliance:
         serve_text(own_lab, want)
         check_replies(appliance, in_place=least != "0")
+
+
+@pytest.mark.parametrize("driver", ["net_af_packet", "net_af_xdp"])
+def test_an_interface_keeps_its_address_when_another_is_served(own_lab, want, driver, on):
+    def address_and_promiscuity() -> tuple[str, int]:
+        show = ["ip", "-j", "-d", "link", "show", own_lab.server_if]
+        link = json.loads(subprocess.run(show, check=True, capture_output=True).stdout)[0]
+        return link["address"], link["promiscuity"]
+
+    address, promiscuity = address_and_promiscuity()
+    with on(driver, "--mac", "02:00:00:00:00:77"):
+        run("ip", "-n", own_lab.namespace, "neigh", "flush", "all")
+        serve_text(own_lab, want)
+        assert address_and_promiscuity() == (address, promiscuity + 1)
+    run("ip", "-n", own_lab.namespace, "neigh", "flush", "all")
+    assert address_and_promiscuity() == (address, promiscuity)
 
 
 def test_jumbo_frames_on_af_packet(own_lab, want, on):

@@ -186,6 +186,18 @@ tokd_kernel_if_is_running(const char *name)
 	       (ifr.ifr_flags & (IFF_UP | IFF_RUNNING)) == (IFF_UP | IFF_RUNNING);
 }
 
+int
+tokd_kernel_if_open_promiscuous(uint32_t if_index)
+{
+	const struct packet_mreq any = {.mr_ifindex = (int)if_index, .mr_type = PACKET_MR_PROMISC};
+	const int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || setsockopt(fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &any, sizeof(any)) == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
 uint32_t
 tokd_kernel_if_mtu(const char *name)
 {

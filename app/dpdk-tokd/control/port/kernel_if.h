@@ -31,6 +31,10 @@ bool tokd_kernel_if_has_xdp(const char *name);
 /* True if interface `name` is up and has a carrier. */
 bool tokd_kernel_if_is_running(const char *name);
 
+/* Lets interface `if_index` receive frames for any address until the descriptor is closed, however
+ * this process ends. -1: it cannot. */
+int tokd_kernel_if_open_promiscuous(uint32_t if_index);
+
 /* MTU of interface `name`; 0: unknown. */
 uint32_t tokd_kernel_if_mtu(const char *name);
 

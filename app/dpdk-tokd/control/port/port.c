@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
@@ -99,6 +100,7 @@ tokd_port_configure(struct tokd_port *p, const struct tokd_options *opt, uint16_
 	int rc;
 
 	memset(p, 0, sizeof(*p));
+	p->promiscuous = -1;
 	p->n_queues = n_queues;
 	p->rx_desc = (uint16_t)opt->rx_desc;
 	p->tx_desc = (uint16_t)opt->tx_desc;
@@ -226,15 +228,20 @@ join_vlan(const struct tokd_port *p, uint16_t vlan)
 			p->id, p->driver, vlan, strerror(-rc));
 }
 
-/* The device must pass frames for another MAC than its own. */
+/*
+ * The device must pass frames for another MAC than its own. These two drivers would give it to the
+ * kernel's interface, or make that promiscuous, for longer than we run.
+ */
 static void
-take_mac(const struct tokd_port *p, const struct rte_ether_addr *mac)
+take_mac(struct tokd_port *p, const struct rte_ether_addr *mac)
 {
 	struct rte_ether_addr own = *mac;
 
 	if (rte_is_zero_ether_addr(mac))
 		return;
-	if (rte_eth_dev_default_mac_addr_set(p->id, &own) == 0 ||
+	if (strcmp(p->driver, "net_af_packet") == 0 || strcmp(p->driver, "net_af_xdp") == 0)
+		p->promiscuous = tokd_kernel_if_open_promiscuous(p->if_index);
+	if (p->promiscuous >= 0 || rte_eth_dev_default_mac_addr_set(p->id, &own) == 0 ||
 		rte_eth_promiscuous_enable(p->id) == 0)
 		return;
 	TOKD_LOG(port, NOTICE,
@@ -312,4 +319,6 @@ tokd_port_close(struct tokd_port *p)
 	if (p->started)
 		rte_eth_dev_stop(p->id);
 	rte_eth_dev_close(p->id);
+	if (p->promiscuous >= 0)
+		close(p->promiscuous);
 }

@@ -35,6 +35,7 @@ struct tokd_port {
 	struct rte_device *device;
 	uint16_t mtu;	   /* bytes of an IP packet that it sends */
 	uint32_t if_index; /* kernel interface of the port, or at its other end; 0: none */
+	int promiscuous;   /* descriptor that makes it so; -1: none */
 	const char *driver;
 	char name[RTE_ETH_NAME_MAX_LEN];
 	struct rte_ether_addr mac;

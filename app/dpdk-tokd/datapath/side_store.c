@@ -3,7 +3,6 @@
 
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
-#include <rte_memcpy.h>
 
 #include "side_store.h"
 
@@ -25,7 +24,7 @@ tokd_side_put(struct tokd_side *d, const void *data, uint32_t bytes)
 	while (bytes > 0) {
 		uint32_t n = RTE_MIN(bytes, TOKD_SIDE_BLOCK);
 
-		rte_memcpy(d->data[at], data, n);
+		memcpy(d->data[at], data, n);
 		data = RTE_PTR_ADD(data, n);
 		bytes -= n;
 		at = d->next[at];
@@ -42,7 +41,7 @@ tokd_side_get(const struct tokd_side *d, uint32_t block, uint32_t skip, uint32_t
 	while (bytes > 0) {
 		uint32_t n = RTE_MIN(bytes, TOKD_SIDE_BLOCK - skip);
 
-		rte_memcpy(dst, &d->data[block][skip], n);
+		memcpy(dst, &d->data[block][skip], n);
 		dst = RTE_PTR_ADD(dst, n);
 		bytes -= n;
 		skip = 0;

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <rte_memcpy.h>
-
 #include <crc32c.h>
 
 #include "gpu_text.h"
@@ -74,7 +72,7 @@ post(struct tokd_worker *w, struct tokd_stream *s, uint64_t pos, uint64_t t_rx)
 		.reason = (uint32_t)(g - w->gpu_texts->text),
 		.text_end = s->text_end,
 	};
-	rte_memcpy(rec + 1, bytes_of(w->gpu_texts, g), g->n);
+	memcpy(rec + 1, bytes_of(w->gpu_texts, g), g->n);
 	tokd_ring_publish(&w->ring, pos, TOKD_REC_BYTES);
 	tokd_count_record(w);
 	tokd_histogram_add(&w->time[T_WIRE_TO_RING], rec->t_publish - t_rx);
@@ -114,7 +112,7 @@ keep(struct tokd_worker *w, struct tokd_stream *s, const uint8_t *text, uint32_t
 		tokd_stream_fail(w, s, TOKD_R_TEXT_CRC);
 		return TOKD_FEED_FAILED;
 	}
-	rte_memcpy(bytes_of(w->gpu_texts, g) + g->n, text, n);
+	memcpy(bytes_of(w->gpu_texts, g) + g->n, text, n);
 	g->n += n;
 	s->text_crc = crc;
 	s->text_end += n;

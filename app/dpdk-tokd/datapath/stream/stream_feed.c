@@ -11,8 +11,6 @@
  * are short, so that one cannot take much more. A packet that is left over is held and fed in a
  * later turn, after the RX queue was polled, when it is its source's turn (drr.h).
  */
-#include <rte_memcpy.h>
-
 #include <crc32c.h>
 #include "generate.h"
 #include "gpu_text.h"
@@ -368,7 +366,7 @@ gather_texts(struct tokd_worker *w, const struct tokd_stream *s, struct tokd_req
 			req.length > TOKD_GATHER_MAX - bytes ||
 			worst_case(w, s, bytes + req.length) > tokd_ring_max(&w->ring))
 			break;
-		rte_memcpy(&w->gather[bytes], rte_pktmbuf_mtod_offset(m, void *, sizeof(req)),
+		memcpy(&w->gather[bytes], rte_pktmbuf_mtod_offset(m, void *, sizeof(req)),
 			req.length);
 		bytes += req.length;
 		*last = req;

@@ -26,6 +26,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <rte_alarm.h>
 #include <rte_cycles.h>
 #include <rte_interrupts.h>
 
@@ -37,10 +38,32 @@
 
 static _Atomic(const struct tokd_app *) guarded;
 
+static void
+come_round(void *done)
+{
+	atomic_store((atomic_bool *)done, true);
+}
+
+/*
+ * memif_disconnect(), which may have been held until the workers ended, frees what
+ * rte_eth_dev_close() frees, too: no port may be closed before that thread has left it.
+ */
+static void
+let_interrupts_end(void)
+{
+	static atomic_bool done;
+
+	if (rte_eal_alarm_set(1, come_round, &done) == 0)
+		while (!atomic_load(&done))
+			rte_delay_us_sleep(POLL_US);
+}
+
 void
 tokd_unmap_guard(const struct tokd_app *app)
 {
 	atomic_store(&guarded, app);
+	if (app == NULL)
+		let_interrupts_end();
 }
 
 /*

@@ -4,5 +4,8 @@
 
 struct tokd_app;
 
-/* Guards the workers of *app, which must stay valid until the next call; NULL: none. */
+/*
+ * Guards the workers of *app, which must stay valid until the next call. NULL: the workers have
+ * ended; returns when DPDK's interrupt thread is in no driver any more.
+ */
 void tokd_unmap_guard(const struct tokd_app *app);

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from _pytest.config import create_terminal_writer
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 NAMES = ("gpt2.json", "gpt2/tokenizer.json", "gpt2.tiktoken")
@@ -26,6 +27,14 @@ def _folders() -> Iterator[Path]:
     data = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share")
     search = os.environ.get("TOK_VOCAB_PATH") or str(data / "dpdk-tokd/vocab")
     yield from map(Path, filter(None, search.split(":")))
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """With --tap, too, a failure shows what it compared: pytest asks the terminal's reporter for a
+    writer, and pytest-tap has removed that reporter."""
+    if not session.config.pluginmanager.has_plugin("terminalreporter"):
+        writer = create_terminal_writer(session.config)
+        session.config.get_terminal_writer = lambda: writer
 
 
 @pytest.fixture

@@ -171,11 +171,12 @@ def test_wrong_ids_are_found_by_the_client_and_in_the_ring(load):
 
 @pytest.mark.parametrize("appliance", ["many streams", "af_xdp"], indirect=True)
 def test_an_open_loop_has_the_schedule_of_its_seed_and_times_from_it(load):
-    options = ("--rate", "2000", "--requests", "300", "--clients", "4", "--in-flight", "32")
+    # Slow enough that all are sent though a process stands still for half a second.
+    options = ("--rate", "200", "--requests", "100", "--clients", "4", "--in-flight", "32")
     one, again, other = (load(*options, "--seed", seed) for seed in ("1", "1", "2"))
     for ended in (one, again, other):
         assert (ended.code, ended.said, ended.report["not_sent"]) == (0, "", 0)
-        assert [row["failure"] for row in ended.rows] == [""] * 300
+        assert [row["failure"] for row in ended.rows] == [""] * 100
         for row in ended.rows:
             intended, sent = int(row["intended_ns"]), int(row["sent_ns"])
             assert intended <= sent < intended + int(row["ns"])

@@ -367,12 +367,15 @@ FOLDER_TEST(every_file_that_is_cut_is_refused)
 
 	compile(state, put_gpt2(state), NULL, path);
 	data = read_all(path, &n);
-	while (n-- > 0) {
+	free(data);
+	/* At each byte of the head, and some of the tables behind it. */
+	for (n--; n > 0; n -= n > 4096 ? 61 : 1) {
 		assert_int_equal(truncate(path, (off_t)n), 0);
 		assert_null(tok_vocab_load(path, NULL, &err));
 	}
+	assert_int_equal(truncate(path, 0), 0);
+	assert_null(tok_vocab_load(path, NULL, &err));
 	assert_non_null(strstr(err.text, "damaged, 0 bytes"));
-	free(data);
 }
 
 FOLDER_TEST(a_file_with_more_at_its_end_is_refused)

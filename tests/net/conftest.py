@@ -3,16 +3,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from netlab import NO_HUGE, NetAppliance, NetLab, free_huge_bytes, huge_pages, why_not
+from netlab import NO_HUGE, SANITIZED, NetAppliance, NetLab, free_huge_bytes, huge_pages, why_not
 
-# With a sanitizer it is our code that is looked at, not a driver's: one will do.
-KINDS = ("af_xdp",) if "TESTS_SANITIZED" in os.environ else ("af_xdp", "af_packet", "no-huge")
+KINDS = ("af_xdp",) if SANITIZED else ("af_xdp", "af_packet", "no-huge")
 
 Start = Callable[..., NetAppliance]
 

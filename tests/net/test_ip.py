@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from dpdk_tokd import Client, Tokenizer
-from netlab import NO_HUGE, SERVER_IP, SERVER_IP6, NetAppliance, NetLab, why_not
+from netlab import DRIVERS, NO_HUGE, SERVER_IP, SERVER_IP6, NetAppliance, NetLab, why_not
 from raw_client import RawStream, frame, send_frames
 
 VLAN = 42
@@ -26,7 +26,7 @@ def lab6() -> Iterator[NetLab]:
         yield lab
 
 
-@pytest.fixture(scope="module", params=("net_af_xdp", "net_af_packet"))
+@pytest.fixture(scope="module", params=DRIVERS)
 def dual(
     request: pytest.FixtureRequest,
     lab6: NetLab,
@@ -120,7 +120,7 @@ def test_ping_is_answered_up_to_the_mtu(lab6, dual, host, size):
     assert done.returncode == 0 and " 0% packet loss" in done.stdout, done.stdout
 
 
-@pytest.mark.parametrize("driver", ["net_af_xdp", "net_af_packet"])
+@pytest.mark.parametrize("driver", DRIVERS)
 def test_a_vlan_is_served_and_no_other(lab6, gpt2_file, tmp_path, driver):
     """Frames by hand: not every kernel has VLAN interfaces."""
     args = ("--vlan", str(VLAN))

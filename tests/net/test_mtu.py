@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from dpdk_tokd import Client, Tokenizer, wire
-from netlab import NO_HUGE, SERVER_IP, SERVER_IP6, NetAppliance, NetLab, run, why_not
+from netlab import DRIVERS, NO_HUGE, SERVER_IP, SERVER_IP6, NetAppliance, NetLab, run, why_not
 from raw_client import RawStream
 from samples import documents
 
@@ -46,7 +46,7 @@ def text(gpt2: Tokenizer) -> bytes:
     return text
 
 
-@pytest.fixture(params=["net_af_xdp", "net_af_packet"])
+@pytest.fixture(params=DRIVERS)
 def at(request: pytest.FixtureRequest, own_lab: NetLab, gpt2_file: Path, tmp_path: Path):
     """Starts an appliance where both ends of the pair have an MTU."""
 

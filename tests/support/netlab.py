@@ -196,4 +196,5 @@ class NetAppliance(Appliance):
         eal = ["--lcores", lcores, *memory, "--vdev", f"{driver}0,{devargs}".rstrip(",")]
         address = [] if ip is None else ["--ip", ip]
         vocabs = [] if vocab is None else ["--vocab", str(vocab)]
-        super().__init__(folder, eal, [*address, *vocabs, *args])
+        # Texts that a test leaves open are not waited for. Of two --drain the last one counts.
+        super().__init__(folder, eal, [*address, *vocabs, "--drain", "200", *args])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -30,8 +31,10 @@ def _folders() -> Iterator[Path]:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """With --tap, too, a failure shows what it compared: pytest asks the terminal's reporter for a
-    writer, and pytest-tap has removed that reporter."""
+    """SIGINT interrupts also in a script's background job, which ignores it. With --tap, too, a
+    failure shows what it compared: pytest asks the terminal's reporter for a writer, and pytest-tap
+    has removed that reporter."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if not session.config.pluginmanager.has_plugin("terminalreporter"):
         writer = create_terminal_writer(session.config)
         session.config.get_terminal_writer = lambda: writer

@@ -225,6 +225,7 @@ NOT_HOT = {
     r"has_(portable|avx2|avx512)": "which instruction sets this CPU has, while loading",
     r"prepare": "by rte_mempool_obj_iter, while a pool is made",
     r"on_lost": "a port's device is reset or removed, on DPDK's interrupt thread",
+    r"come_round": "an alarm on DPDK's interrupt thread, once workers have ended",
     r"at_exit": "removes EAL's files, by exit()",
 }
 

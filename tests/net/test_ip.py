@@ -26,6 +26,15 @@ def lab6() -> Iterator[NetLab]:
         yield lab
 
 
+@pytest.fixture
+def own_lab() -> Iterator[NetLab]:
+    """For an appliance of a test's own, while `dual` has the interface of lab6."""
+    if reason := why_not():
+        pytest.skip(reason)
+    with NetLab(ipv6=True) as lab:
+        yield lab
+
+
 @pytest.fixture(scope="module", params=DRIVERS)
 def dual(
     request: pytest.FixtureRequest,
@@ -121,32 +130,32 @@ def test_ping_is_answered_up_to_the_mtu(lab6, dual, host, size):
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
-def test_a_vlan_is_served_and_no_other(lab6, gpt2_file, tmp_path, driver):
+def test_a_vlan_is_served_and_no_other(own_lab, gpt2_file, tmp_path, driver):
     """Frames by hand: not every kernel has VLAN interfaces."""
     args = ("--vlan", str(VLAN))
     with (
         NetAppliance(
-            lab6, gpt2_file, tmp_path, driver=driver, memory=NO_HUGE, args=args
+            own_lab, gpt2_file, tmp_path, driver=driver, memory=NO_HUGE, args=args
         ) as appliance,
-        RawStream(lab6) as stream,
+        RawStream(own_lab) as stream,
     ):
-        plain = frame(lab6, stream.packets(b"hello")[0])
-        send_frames(lab6, plain, with_tag(plain, VLAN + 1))
+        plain = frame(own_lab, stream.packets(b"hello")[0])
+        send_frames(own_lab, plain, with_tag(plain, VLAN + 1))
         appliance.wait_counters(lambda c: c["drop_vlan"] >= 2)
-        send_frames(lab6, with_tag(plain, VLAN))
+        send_frames(own_lab, with_tag(plain, VLAN))
         appliance.wait_counters(lambda c: c["streams_done"] == 1 and c["tx_packets"] == 1)
 
 
 @pytest.mark.parametrize("host", HOSTS.values(), ids=HOSTS)
-def test_netcat_is_a_client(lab6, gpt2_file, tmp_path, host):
+def test_netcat_is_a_client(own_lab, gpt2_file, tmp_path, host):
     """Each datagram to the plain-text port is a text, the answer its ids in decimal."""
     args = ("--ip6", SERVER_IP6, "--text-port", "9001")
     text = "naïve café\nsecond line\n".encode()
     if shutil.which("nc") is None:
         pytest.skip("no nc: apt-get install netcat-openbsd")
-    with NetAppliance(lab6, gpt2_file, tmp_path, driver="net_af_xdp", memory=NO_HUGE, args=args):
+    with NetAppliance(own_lab, gpt2_file, tmp_path, driver="net_af_xdp", memory=NO_HUGE, args=args):
         answer = subprocess.run(
-            ["ip", "netns", "exec", lab6.namespace, "nc", "-u", "-w", "1", host, "9001"],
+            ["ip", "netns", "exec", own_lab.namespace, "nc", "-u", "-w", "1", host, "9001"],
             input=text,
             capture_output=True,
             check=True,

@@ -497,8 +497,8 @@ def refused() -> None:
 
 
 DIFFERS = {
-    "token of an unknown piece of Unigram": unknown_piece,
-    "an added token found in normalized text: its token, and decoded": added_in_normalized_text,
+    "Unigram: the token string of an unknown piece": unknown_piece,
+    "an added token found in normalized text: its token string; its decoded text": added_in_normalized_text,
     "BERT: offset of a mark that the normalizer moves past another": marks_in_another_order,
     "several normalizers: offsets beside marks where one character becomes several": marks_of_one_character,
     "a stride that leaves no room": no_room,

@@ -155,8 +155,6 @@ def compute_capabilities() -> List[str]:
 
 def gencode(tools: Tools) -> List[str]:
     """For the GPUs here; else for sm_90, and PTX for all from sm_80 on."""
-    if os.environ.get("TOKD_GPU_PTX_ALONE"):  # of a test: a third of the time
-        return ["-gencode", "arch=compute_80,code=compute_80"]
     known = ran([str(tools.nvcc), "--list-gpu-code"], 60).split()
     here = compute_capabilities()
     if here and all(f"sm_{arch}" in known for arch in here):

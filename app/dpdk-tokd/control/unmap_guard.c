@@ -35,6 +35,7 @@
 
 #define POLL_US 10
 #define WARN_S 1 /* a turn takes microseconds */
+#define END_MS 2000
 
 static _Atomic(const struct tokd_app *) guarded;
 
@@ -51,11 +52,17 @@ come_round(void *done)
 static void
 let_interrupts_end(void)
 {
-	static atomic_bool done;
+	static atomic_bool done; /* the alarm may come later than we wait */
 
-	if (rte_eal_alarm_set(1, come_round, &done) == 0)
-		while (!atomic_load(&done))
-			rte_delay_us_sleep(POLL_US);
+	if (rte_eal_alarm_set(1, come_round, &done) != 0)
+		return;
+	for (uint32_t i = 0; i < END_MS * 1000 / POLL_US && !atomic_load(&done); i++)
+		rte_delay_us_sleep(POLL_US);
+	if (!atomic_load(&done))
+		TOKD_LOG(main, WARNING,
+			"DPDK's interrupt thread has been in a driver for %d ms: the port is "
+			"closed nevertheless\n",
+			END_MS);
 }
 
 void

@@ -6,6 +6,6 @@ struct tokd_app;
 
 /*
  * Guards the workers of *app, which must stay valid until the next call. NULL: the workers have
- * ended; returns when DPDK's interrupt thread is in no driver any more.
+ * ended; waits, at most 2 s, until DPDK's interrupt thread has left the drivers.
  */
 void tokd_unmap_guard(const struct tokd_app *app);

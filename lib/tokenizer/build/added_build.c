@@ -78,7 +78,7 @@ put(struct making *g, const struct list *l, const struct tok_model_added *t,
 		if (t->what & (TOK_ADDED_LSTRIP | TOK_ADDED_RSTRIP))
 			return tok_fail(err,
 				"added token %u is normalized and takes white space, but blanks "
-				"become U+2581, which is no white space: not implemented",
+				"become U+2581, which is not white space: not implemented",
 				t->id);
 		text[0] = ' ';
 		len = prefix + (uint32_t)tok_piece_bytes((const char *)from, len, text + prefix);

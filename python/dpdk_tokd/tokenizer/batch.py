@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 # As numpy.typing has them, which takes longer to import than the rest.
 _Number = TypeVar("_Number", bound=np.generic)
-NDArray: TypeAlias = np.ndarray[Any, np.dtype[_Number]]
+NDArray: TypeAlias = np.ndarray[tuple[Any, ...], np.dtype[_Number]]
 DTypeLike: TypeAlias = np.dtype[Any] | type[Any] | str
 
 Ids: TypeAlias = NDArray[Any]  # uint32, or the dtype that was asked for

@@ -6,14 +6,17 @@ from __future__ import annotations
 from array import array
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
 from mmap import mmap
-from typing import Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from .._closing import Closing
 from .._native import libtok
 from .batch import Ids, NDArray
 
-# Before Python 3.12 array has no parameter.
-Buffer: TypeAlias = bytes | bytearray | memoryview | mmap | array | NDArray[Any]  # type: ignore[type-arg]
+if TYPE_CHECKING:
+    Array: TypeAlias = array[Any]
+else:  # before Python 3.12 it has no parameter
+    Array = array
+Buffer: TypeAlias = bytes | bytearray | memoryview | mmap | Array | NDArray[Any]
 Text: TypeAlias = str | Buffer
 OneText: TypeAlias = str | bytes | bytearray | memoryview  # an array may be one of texts
 Chunks: TypeAlias = Iterable[Text] | AsyncIterable[Text]

@@ -23,6 +23,8 @@ from .tokenizer import (
 
 if TYPE_CHECKING:
     __version__: str
+    from . import bulk as bulk
+    from . import hf as hf
     from .client import AsyncGeneration, Client, Generation, Made, TokdError
     from .client.aio import AsyncClient
     from .embeddings import Embedding, EmbeddingReader, EmbeddingStatus
@@ -64,6 +66,8 @@ _LATER = {
     "TokenRange": ".ring",
     "as_hf": ".hf",
     "as_tiktoken": ".tiktoken",
+    "bulk": ".bulk",
+    "hf": ".hf",
     "patch_transformers": ".hf",
     "unpatch_transformers": ".hf",
 }
@@ -105,13 +109,16 @@ __all__ = [
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, "__version__"})
+    return sorted({*globals(), *__all__, *_LATER, "__version__"})
 
 
-def __getattr__(name: str) -> object:
-    if name == "__version__":  # importlib.metadata takes as long to import as all the rest
-        return import_module("importlib.metadata").version("dpdk-tokd")
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_LATER[name], __name__), name)
-    return value
+if not TYPE_CHECKING:  # which would take any name for one of the module
+
+    def __getattr__(name: str) -> object:
+        if name == "__version__":  # importlib.metadata takes as long to import as all the rest
+            return import_module("importlib.metadata").version("dpdk-tokd")
+        if name not in _LATER:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        module = import_module(_LATER[name], __name__)
+        value = globals()[name] = module if _LATER[name] == f".{name}" else getattr(module, name)
+        return value

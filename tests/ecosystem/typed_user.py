@@ -2,6 +2,7 @@
 # pyright: strict
 """A user's program: checked, not run. Each name has the type that it should."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Any, assert_type
 
@@ -40,6 +41,9 @@ def local(texts: list[str]) -> None:
     assert_type(tok.info.n_ids, int)
     assert_type(tok.token_to_id(" the"), int | None)
     assert_type(dpdk_tokd.__version__, str)
+    assert_type(dpdk_tokd.hf.fallbacks, Counter[str])
+    assert callable(dpdk_tokd.bulk.encode_files)
+    print(dpdk_tokd.Tokeniser)  # type: ignore[attr-defined]
 
 
 def served(path: Path) -> None:

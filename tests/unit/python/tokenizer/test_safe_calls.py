@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import dpdk_tokd
@@ -162,4 +164,9 @@ def test_what_is_no_token_or_no_ids_is_refused_with_its_type(gpt2) -> None:
 
 
 def test_names_that_are_imported_later_are_listed() -> None:
-    assert {*dpdk_tokd.__all__, "__version__"} <= {*dir(dpdk_tokd)}
+    assert {*dpdk_tokd.__all__, "__version__", "bulk", "hf"} <= {*dir(dpdk_tokd)}
+
+
+def test_modules_that_documents_name_need_no_import_of_their_own() -> None:
+    program = "import dpdk_tokd; dpdk_tokd.hf.HFTokenizer, dpdk_tokd.bulk.encode_files"
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -21,7 +21,7 @@ def show_list() -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m dpdk_tokd.fetch", description=__doc__)
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("name", nargs="?", choices=table(), help="a vocabulary of --list")
+    what.add_argument("name", nargs="?", help="a vocabulary of --list")
     what.add_argument("--hub", metavar="REPO", help="tokenizer.json of a Hugging Face repository")
     what.add_argument("--list", action="store_true", help="list names, licences and packages")
     parser.add_argument(
@@ -31,6 +31,8 @@ def main() -> int:
     if args.list:
         show_list()
         return 0
+    if args.name and args.name not in table():
+        parser.error(f"{args.name}: not in --list; --hub REPO gets that of any model on the Hub")
     try:
         path = fetch_from_hub(args.hub, args.dir) if args.hub else fetch(args.name, args.dir)
     except (FetchError, OSError) as error:

@@ -44,8 +44,10 @@ def fetch(name: str, folder: Path) -> Path:
 
 def fetch_from_hub(repo: str, folder: Path) -> Path:
     """tokenizer.json of a Hugging Face repository. Not pinned, so not verified."""
-    from huggingface_hub import hf_hub_download  # slow to import
-
+    try:
+        from huggingface_hub import hf_hub_download  # slow to import
+    except ImportError as error:
+        raise FetchError(f"{repo}: {error}: pip install huggingface_hub") from error
     try:
         got = hf_hub_download(repo, "tokenizer.json")
     # The library's HTTP client raises errors of its own for name resolution, TLS, 401 and 404.

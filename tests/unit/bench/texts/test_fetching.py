@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Vocabularies and corpora: what is verified, cached and cut, without a network."""
 
+import sys
+
 import pytest
 from bench.texts import extract, fetch_corpus
-from dpdk_tokd.fetch import packages, vocabs
+from dpdk_tokd.fetch import __main__, packages, vocabs
 
 
 @pytest.fixture
@@ -44,6 +46,16 @@ def test_every_vocabulary_is_pinned():
     for name, vocab in vocabs.table().items():
         assert len(vocab["sha256"]) == len(vocab["archive_sha256"]) == 64, name
         assert vocab["licence"] and vocab["version"], name
+
+
+def test_what_cannot_be_fetched_has_a_remedy(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["fetch", "llama3"])
+    with pytest.raises(SystemExit, match="2"):
+        __main__.main()
+    assert "llama3: not in --list; --hub REPO gets" in capsys.readouterr().err
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with pytest.raises(packages.FetchError, match="pip install huggingface_hub"):
+        vocabs.fetch_from_hub("org/model", tmp_path)
 
 
 def test_an_interrupted_write_leaves_the_old_file(tmp_path, monkeypatch):

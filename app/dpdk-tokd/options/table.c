@@ -161,8 +161,8 @@ static const struct opt_def defs[] = {
 		.flags = OPT_ACTION},
 };
 
-/* TOKD_BUILD is the test suite's, TOKD_GPU_ are tokd-gpu's. */
-static const char *const env_others[] = {"TOKD_BUILD=", "TOKD_GPU_", NULL};
+/* The test suite's, tokd-gateway's, tokd-gpu's. */
+static const char *const env_others[] = {"TOKD_BUILD=", "TOKD_API_KEYS=", "TOKD_GPU_", NULL};
 
 static const struct opt_section sections[] = {
 	{"EAL options",

@@ -271,7 +271,7 @@ TEST(come_from_where_they_are_strongest)
 				   "txd\t= 128\nvocab = a\\#b c\n\nstrict-utf8 = yes\nmbufs = 4096";
 	char path[32], config[64], line[] = "-- --txd 256 --strict-utf8=no";
 	char *environment[] = {"HOME=/root", "TOKD_TXD=512", "TOKD_MBUFS=2048", config,
-		"TOKD_BUILD=build", "TOKD_GPU_SLOTS=8", "TOKDX=1", NULL};
+		"TOKD_BUILD=build", "TOKD_API_KEYS=k", "TOKD_GPU_SLOTS=8", "TOKDX=1", NULL};
 	struct parsed p;
 
 	make_file(path, text, strlen(text));

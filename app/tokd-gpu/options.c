@@ -135,8 +135,8 @@ static const struct opt_program program = {
 		"The\n"
 		"consumer, on the device, computes a row for each id. Subscribers read the rows.\n"
 		"\n"
-		"For example: tokd-gpu --table model.safetensors --device cuda:0\n"
-		"To try it without a GPU or a model: tokd-gpu --table random:50257x768",
+		"Without a GPU or a model: --table random:50257x768. For example:\n"
+		"  tokd-gpu --table model.safetensors --device cuda:0",
 	.defs = defs,
 	.n_defs = sizeof(defs) / sizeof(defs[0]),
 	.env_prefix = "TOKD_GPU_",

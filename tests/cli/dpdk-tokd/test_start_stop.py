@@ -153,6 +153,7 @@ def test_no_port_says_how_to_give_one(start, gpt2_file: Path) -> None:
     assert appliance.stop() == 1
     for remedy in (
         "-a 0000:03:00.0 -- ",
+        "--vdev=net_af_packet0,iface=",
         "--vdev=net_af_xdp0,iface=",
         "add --no-pci --vdev=net_tap0,",
     ):

@@ -154,15 +154,19 @@ tokd_port_explain_none(uint16_t n_queues, const char *vocab)
 	if (explain_named())
 		return;
 	list_lcores(lcores, sizeof(lcores));
-	TOKD_LOG(port, ERR, "no DPDK port: name a device before --, in one of these three ways\n");
+	TOKD_LOG(port, ERR, "no DPDK port: name a device before --, in one of these four ways\n");
 	TOKD_LOG(port, ERR,
 		"a NIC (dpdk-devbind.py --status-dev net lists them; omit the first command for "
 		"mlx5, which keeps its kernel driver): dpdk-devbind.py --bind=vfio-pci "
 		"0000:03:00.0 && dpdk-tokd -l %s -a 0000:03:00.0 -- --vocab %s\n",
 		lcores, vocab);
 	TOKD_LOG(port, ERR,
-		"a kernel interface, for example eth1, by AF_XDP: ethtool -L eth1 combined %u; "
-		"dpdk-tokd -l %s --no-pci --vdev=net_af_xdp0,iface=eth1,queue_count=%u -- --vocab "
+		"an interface that the kernel goes on using, as a machine's only one: dpdk-tokd -l "
+		"%s --no-pci --vdev=net_af_packet0,iface=eth0,qpairs=%u -- --vocab %s\n",
+		lcores, n_queues, vocab);
+	TOKD_LOG(port, ERR,
+		"one that the kernel, and ssh, can do without, by AF_XDP: ethtool -L eth1 combined "
+		"%u; dpdk-tokd -l %s --no-pci --vdev=net_af_xdp0,iface=eth1,queue_count=%u -- --vocab "
 		"%s\n",
 		n_queues, lcores, n_queues, vocab);
 	TOKD_LOG(port, ERR,

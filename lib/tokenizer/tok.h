@@ -11,6 +11,13 @@
  * reference tokenizer gives for the whole text. Special tokens in the text are treated as text
  * unless a flag of enum tok_flags is set. Input bytes mean bytes.decode("utf-8", "replace").
  * doc/internals/streaming.md states when an id is certain and can be given out.
+ *
+ *	struct tok_error err;
+ *	struct tok_vocab *v = tok_vocab_load("gpt2", NULL, &err); // NULL: err.text says why
+ *	struct tok_cache *c = tok_cache_create(v, 0, NULL);
+ *	size_t room = tok_encode_bound(v, n, 0);
+ *	uint32_t *ids = malloc(room * sizeof(*ids));
+ *	struct tok_result r = tok_encode(v, c, text, n, 0, ids, room); // ids[0 .. r.produced)
  */
 #ifndef TOK_H
 #define TOK_H

@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <jansson.h>
-
+#include "load/json_tree.h"
 #include "tables_inside.h"
 
 #define HEADER_MAX (32u << 20) /* large models have some 100 KB */
@@ -73,25 +72,25 @@ known_as(const char *name)
 }
 
 static bool
-non_negative(const json_t *v, uint64_t *n)
+non_negative(const struct tok_json *v, uint64_t *n)
 {
-	if (!json_is_integer(v) || json_integer_value(v) < 0)
+	if (!tok_json_is_integer(v) || tok_json_integer_value(v) < 0)
 		return false;
-	*n = (uint64_t)json_integer_value(v);
+	*n = (uint64_t)tok_json_integer_value(v);
 	return true;
 }
 
 /* Elements by the shape; false: not a shape, or beyond 2^64. */
 static bool
-elements_of(const json_t *shape, uint64_t *elements)
+elements_of(const struct tok_json *shape, uint64_t *elements)
 {
 	uint64_t n;
 
 	*elements = 1;
-	if (!json_is_array(shape) || json_array_size(shape) > AXES_MAX)
+	if (!tok_json_is_array(shape) || tok_json_array_size(shape) > AXES_MAX)
 		return false;
-	for (size_t i = 0; i < json_array_size(shape); i++) {
-		if (!non_negative(json_array_get(shape, i), &n) ||
+	for (size_t i = 0; i < tok_json_array_size(shape); i++) {
+		if (!non_negative(tok_json_at(shape, i), &n) ||
 			__builtin_mul_overflow(*elements, n, elements))
 			return false;
 	}
@@ -99,11 +98,11 @@ elements_of(const json_t *shape, uint64_t *elements)
 }
 
 static bool
-take_known(struct tokg_table_file *f, const char *name, int k, const json_t *shape,
+take_known(struct tokg_table_file *f, const char *name, int k, const struct tok_json *shape,
 	const struct dtype *d, uint64_t offset, struct tokg_error *err)
 {
 	struct tokg_tensor *t = &f->part[known[k].part];
-	const size_t n_axes = json_array_size(shape);
+	const size_t n_axes = tok_json_array_size(shape);
 
 	if (n_axes != known[k].n_axes)
 		return tokg_agent_wrong(err,
@@ -116,8 +115,8 @@ take_known(struct tokg_table_file *f, const char *name, int k, const json_t *sha
 			f->path, name);
 	t->dtype = d->ours;
 	t->offset = offset;
-	t->rows = n_axes == 2 ? (uint64_t)json_integer_value(json_array_get(shape, 0)) : 1;
-	t->dim = (uint64_t)json_integer_value(json_array_get(shape, n_axes - 1));
+	t->rows = n_axes == 2 ? (uint64_t)tok_json_integer_value(tok_json_at(shape, 0)) : 1;
+	t->dim = (uint64_t)tok_json_integer_value(tok_json_at(shape, n_axes - 1));
 	if (t->rows == 0 || t->rows > TOKG_ROWS_MAX || t->dim == 0 || t->dim > TOKG_DIM_MAX)
 		return tokg_agent_wrong(err,
 			"table %s: tensor \"%.64s\" has %" PRIu64 " rows of %" PRIu64
@@ -127,12 +126,12 @@ take_known(struct tokg_table_file *f, const char *name, int k, const json_t *sha
 }
 
 static bool
-take_tensor(struct tokg_table_file *f, const char *name, const json_t *v, uint64_t data,
+take_tensor(struct tokg_table_file *f, const char *name, const struct tok_json *v, uint64_t data,
 	struct span *span, struct tokg_error *err)
 {
-	const json_t *shape = json_object_get(v, "shape");
-	const json_t *offsets = json_object_get(v, "data_offsets");
-	const char *dtype = json_string_value(json_object_get(v, "dtype"));
+	const struct tok_json *shape = tok_json_get(v, "shape");
+	const struct tok_json *offsets = tok_json_get(v, "data_offsets");
+	const char *dtype = tok_json_string_value(tok_json_get(v, "dtype"));
 	const struct dtype *d = dtype != NULL ? dtype_of(dtype) : NULL;
 	const int k = known_as(name);
 	uint64_t bytes;
@@ -151,9 +150,9 @@ take_tensor(struct tokg_table_file *f, const char *name, const json_t *v, uint64
 			"table %s: tensor \"%.64s\": the shape must be at most %d sizes below 2^64",
 			f->path, name, AXES_MAX);
 	span->name = name;
-	if (json_array_size(offsets) != 2 ||
-		!non_negative(json_array_get(offsets, 0), &span->begin) ||
-		!non_negative(json_array_get(offsets, 1), &span->end))
+	if (tok_json_array_size(offsets) != 2 ||
+		!non_negative(tok_json_at(offsets, 0), &span->begin) ||
+		!non_negative(tok_json_at(offsets, 1), &span->end))
 		return tokg_agent_wrong(err,
 			"table %s: tensor \"%.64s\": data_offsets must be two numbers", f->path,
 			name);
@@ -205,22 +204,20 @@ covers(const struct tokg_table_file *f, struct span *span, size_t n, uint64_t by
 }
 
 static bool
-take_tensors(struct tokg_table_file *f, json_t *root, uint64_t data, struct tokg_error *err)
+take_tensors(struct tokg_table_file *f, const struct tok_json *root, uint64_t data,
+	struct tokg_error *err)
 {
-	struct span *span = calloc(json_object_size(root) + 1, sizeof(*span));
-	const char *name;
-	json_t *v;
+	struct span *span = calloc(tok_json_object_size(root) + 1, sizeof(*span));
 	size_t n = 0;
 	bool good = true;
 
 	if (span == NULL)
 		return tokg_agent_wrong(err, "table %s: cannot allocate its header", f->path);
-	json_object_foreach (root, name, v) {
-		if (strcmp(name, "__metadata__") == 0)
-			continue;
-		good = take_tensor(f, name, v, data, &span[n++], err);
-		if (!good)
-			break;
+	for (uint32_t i = 0; i < root->n && good; i++) {
+		const struct tok_json *v = root->item[i];
+
+		if (strcmp(v->key, "__metadata__") != 0)
+			good = take_tensor(f, v->key, v, data, &span[n++], err);
 	}
 	good = good && covers(f, span, n, f->bytes - data, err);
 	free(span);
@@ -230,9 +227,9 @@ take_tensors(struct tokg_table_file *f, json_t *root, uint64_t data, struct tokg
 bool
 tokg_safetensors_find(struct tokg_table_file *f, struct tokg_error *err)
 {
-	json_error_t error;
+	struct tok_json_tree tree = {0};
+	struct tok_json_text at = {0};
 	uint64_t length;
-	json_t *root;
 	char *text;
 	bool good;
 
@@ -244,22 +241,20 @@ tokg_safetensors_find(struct tokg_table_file *f, struct tokg_error *err)
 			"table %s: neither .npy nor safetensors, or cut off: of a model give the "
 			".safetensors file that has its embeddings",
 			f->path);
-	text = malloc(length);
+	text = malloc(length + 1);
 	if (text == NULL)
 		return tokg_agent_wrong(err, "table %s: cannot allocate its header", f->path);
-	if (!tokg_file_read(f, sizeof(length), text, length, err)) {
-		free(text);
-		return false;
+	good = tokg_file_read(f, sizeof(length), text, length, err);
+	if (good) {
+		text[length] = '\0';
+		if (tok_json_tree_read(&tree, text, length, &at) && tok_json_is_object(tree.root))
+			good = take_tensors(f, tree.root, sizeof(length) + length, err);
+		else
+			good = tokg_agent_wrong(err,
+				"table %s: the safetensors header is not a JSON object: %s",
+				f->path, at.why != NULL ? at.why : "another value");
+		tok_json_tree_free(&tree);
 	}
-	root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
 	free(text);
-	if (!json_is_object(root)) {
-		json_decref(root);
-		return tokg_agent_wrong(err,
-			"table %s: the safetensors header is not a JSON object: %.80s", f->path,
-			root == NULL ? error.text : "another value");
-	}
-	good = take_tensors(f, root, sizeof(length) + length, err);
-	json_decref(root);
 	return good;
 }

@@ -121,7 +121,7 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "app/tokd-load": {"lib/mix", "lib/options", "include/tokd"},
     "app/tokd-load-dpdk": {"lib/mix", "lib/options", "include/tokd", "app/tokd-load"},
     "app/tokd-gpu": SINK
-    | {"app", "tok.h", "lib/mix", "lib/notify", "lib/options", "lib/sandbox"}
+    | {"app", "tok.h", TOK + "load", "lib/mix", "lib/notify", "lib/options", "lib/sandbox"}
     | {f"lib/gpu_sink/{r}" for r in ("transport", "handshake", "kernel")},
 }
 

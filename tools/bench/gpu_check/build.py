@@ -2,7 +2,7 @@
 """The minimal build: nvcc, gcc and g++ alone make the programs that the parts run.
 
 An object is made again when its source, any header or its command has changed. Without RDMA,
-jansson, libnuma and cmocka: what is left out is refused by name, or has a small stand-in.
+libnuma and cmocka: what is left out is refused by name, or has a small stand-in.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ TRANSPORT = (
 OPTIONS = ("bash.c", "file.c", "man.c", "near.c", "parse.c", "show.c", "value.c")
 AGENT = (
     *("agent.c", "consumer.c", "delivery.c", "subscribers.c", "log.c", "producers.c", "postings.c"),
-    *("convert.c", "options.c", "table_npy.c", "table_random.c", "table_safetensors_none.c"),
+    *("convert.c", "options.c", "table_npy.c", "table_random.c", "table_safetensors.c"),
     *("tables.c", "handshake_server.c", "listen.c", "notify.c", "sandbox_none.c"),
 )
 TEXTS = ("texts_made.c", "texts_cuda.cu", "texts_cpu.cpp", *VIEW)

@@ -61,8 +61,8 @@ class NoVocabulary(Exception):
     """It is not here; the message says how one comes by it."""
 
 
-def _own(name: str, folder: Path) -> Path:
-    """A tokenizer.json that is not fetched, as a user would name it."""
+def own_json(name: str, folder: Path) -> Path:
+    """A tokenizer.json that is not fetched, as a user would name it. Raises NoVocabulary."""
     there, packed = data_home() / "vocab" / f"{name}.json", BESIDE / f"{name}.json.xz"
     if there.is_file():
         return there
@@ -85,7 +85,7 @@ def _as_text(file: Path) -> Tokenizer:
 def load(name: str, folder: Path) -> Vocabulary:
     """NoVocabulary: why."""
     if name in NOT_FETCHED:
-        file = _own(name, folder)
+        file = own_json(name, folder)
         return Vocabulary(name, file, file, _as_text(file), None, None)
     file, made = vocabs.fetch(name, data_home() / "vocab"), folder / f"{name}.json"
     if f"{name}-spiece" in vocabs.table():  # which sentencepiece reads

@@ -10,6 +10,7 @@ import pytest
 
 tasks = pytest.importorskip("bench.task", reason="run tools/setup")
 from bench.task import Context, Missing, WrongIds
+from bench.texts import encode_texts
 from dpdk_tokd.fetch.packages import data_home
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -32,9 +33,6 @@ def test_the_bytes_that_wait_are_counted(tmp_path, monkeypatch):
     if not (data_home() / "vocab" / "bert-base-uncased.txt").is_file():
         pytest.skip("no bert-base-uncased: run tools/fetch-vocab bert-base-uncased")
     module = load("waiting")
-    monkeypatch.setattr(
-        module, "find", lambda n, to, find=module.find: (n[0] == "b" and find(n, to)) or None
-    )
 
     def measured(text: str, vocabulary: str) -> dict[str, float]:
         parameters = {"text": text, "vocabulary": vocabulary, "bytes": 4000}
@@ -45,16 +43,17 @@ def test_the_bytes_that_wait_are_counted(tmp_path, monkeypatch):
     assert each_is_a_word == {"p50": 0, "p99": 0, "most": 0}
     assert measured("words-of-1-to-120-letters", "bert-base-uncased")["most"] == 100
     assert measured("long-tokens-begun", "bert-base-uncased")["most"] > 0
-    with pytest.raises(Missing, match="not found in"):
+    monkeypatch.setattr(encode_texts, "BESIDE", tmp_path)
+    monkeypatch.setattr(encode_texts, "data_home", lambda: tmp_path)
+    with pytest.raises(Missing, match=r"qwen3\.json is missing"):
         measured("english", "qwen3")
 
 
 def test_a_packed_vocabulary_is_unpacked(tmp_path, monkeypatch):
-    module = load("waiting")
-    monkeypatch.setattr(module, "SHARED", tmp_path)
-    monkeypatch.setenv("TOK_VOCAB_PATH", str(tmp_path))
+    monkeypatch.setattr(encode_texts, "BESIDE", tmp_path)
+    monkeypatch.setattr(encode_texts, "data_home", lambda: tmp_path)
     (tmp_path / "some.json.xz").write_bytes(lzma.compress(b"{}"))
-    found = module.find("some", tmp_path)
+    found = encode_texts.own_json("some", tmp_path)
     assert found == tmp_path / "some.json" and found.read_bytes() == b"{}"
 
 

@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Bytes that wait for their ids, after each byte of a text that is fed byte by byte."""
 
-import lzma
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import dpdk_tokd
 import numpy as np
-from bench.programs import ROOT
 from bench.task import Choice, Context, Missing, Number, Report, Value
 from bench.tasks import waiting_texts
+from bench.texts.encode_texts import NOT_FETCHED, NoVocabulary, own_json
 from dpdk_tokd.fetch.packages import data_home
 
 HELP = (
@@ -32,41 +30,15 @@ PARAMETERS = {
 METRICS = {"p50": Value("bytes"), "p99": Value("bytes"), "most": Value("bytes")}
 COUNTS = {"ended": "texts that ended because too many bytes would have waited"}
 CHECKS_IDS = False
-ENDINGS = (
-    *(".json", "/tokenizer.json", ".tiktoken", ".txt", "/vocab.txt", "/tekken.json"),
-    *(".model", "/tokenizer.model", ".tokv"),
-)
-SHARED = ROOT.parent / "shared" / "vocab"
-
-
-def folders() -> list[Path]:
-    path = os.environ.get("TOK_VOCAB_PATH") or str(data_home() / "vocab")
-    return [Path(folder) for folder in path.split(":") if folder]
-
-
-def find(name: str, to: Path) -> Path | None:
-    """The file of a vocabulary; a packed one is unpacked into `to`."""
-    for folder in folders():
-        for ending in ENDINGS:
-            if (file := folder / f"{name}{ending}").is_file():
-                return file
-    for ending in (".json", ".tiktoken"):
-        if (packed := SHARED / f"{name}{ending}.xz").is_file():
-            file = to / f"{name}{ending}"
-            file.write_bytes(lzma.decompress(packed.read_bytes()))
-            return file
-    return None
 
 
 def load(name: str, to: Path) -> dpdk_tokd.Tokenizer | str:
     """The vocabulary, or why it cannot be loaded."""
     plain = name.removesuffix("-greedy")
-    file = find(plain, to)
-    if file is None:
-        return f"not found in {':'.join(map(str, folders()))} or {SHARED}"
     try:
-        return dpdk_tokd.Tokenizer.load(str(file), algo="greedy" if plain != name else None)
-    except ValueError as wrong:
+        found = own_json(plain, to) if plain in NOT_FETCHED else plain
+        return dpdk_tokd.Tokenizer.load(found, algo="greedy" if plain != name else None)
+    except (NoVocabulary, ValueError) as wrong:
         return str(wrong)
 
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import random
 import statistics
 import subprocess
@@ -25,6 +24,8 @@ import time
 from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
+
+from bench.lab import machine
 
 DATA = Path.home() / ".local/share/dpdk-tokd"
 
@@ -133,7 +134,7 @@ def spread(values: list[float]) -> str:
 
 def page(rows: list[str], mb: float, repeats: int, loads: list[float]) -> str:
     versions = " and ".join(f"{n} {metadata.version(n)}" for n in ("gigatoken", "tokenizers"))
-    table = "\n".join(rows)
+    table, cpu = "\n".join(rows), machine.cpu()
     return f"""# Files to files
 
 <!-- Written by tools/bench/bulk.py. -->
@@ -145,7 +146,7 @@ own process. All wrote the same ids.
 
     PYTHONPATH=tools python -m bench.bulk --mb {mb:.0f} --repeats {repeats}
 
-{machine_words()}; load average {min(loads):.1f} to {max(loads):.1f} during the runs. *MB/s of CPU time*: MB of text
+{len(cpu["usable"])} CPUs ({cpu["model"]}); load average {min(loads):.1f} to {max(loads):.1f} during the runs. *MB/s of CPU time*: MB of text
 by the CPU time of all threads.
 
 | | threads | MB/s of CPU time | MB/s | peak memory, MB | anonymous memory, MB |
@@ -156,14 +157,6 @@ gigatoken keeps all ids in memory until the end; dpdk-tokd writes as it goes. to
 only {mb / SMALL:,.0f} MB. Memory that is not anonymous is of files, mostly mapped input, which the
 kernel can drop.
 """
-
-
-def machine_words() -> str:
-    model = [
-        line for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line
-    ]
-    name = model[0].split(":")[1].strip() if model else platform.machine()
-    return f"{len(os.sched_getaffinity(0))} CPUs ({name})"
 
 
 def main() -> None:

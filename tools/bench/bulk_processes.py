@@ -28,7 +28,8 @@ import dpdk_tokd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bench.bulk import DATA, machine_words, make_texts, spread
+from bench.bulk import DATA, make_texts, spread
+from bench.lab import machine
 
 FILES = 8
 ROWS = 1000  # of a batch
@@ -167,7 +168,7 @@ def ids_of(out: Path) -> pa.ChunkedArray:
 
 def section(rows: list[str], mb: int, repeats: int, loads: list[float]) -> str:
     versions = " and ".join(f"{n} {metadata.version(n)}" for n in ("ray", "datasets"))
-    table = "\n".join(rows)
+    table, cpu = "\n".join(rows), machine.cpu()
     return f"""{TITLE}
 
 <!-- Written by tools/bench/bulk_processes.py. -->
@@ -179,7 +180,7 @@ processes, including Ray's own.
 
     PYTHONPATH=tools build/ecosystem/bin/python -m bench.bulk_processes --mb {mb} --repeats {repeats}
 
-{machine_words()}, shared; load average {min(loads):.1f} to {max(loads):.1f} from other work. Two
+{len(cpu["usable"])} CPUs ({cpu["model"]}), shared; load average {min(loads):.1f} to {max(loads):.1f} from other work. Two
 processes cannot be twice as fast here.
 
 | | processes | s | MB/s | CPU time, s |

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The results of the demo, as text and as JSON."""
 
-import os
 import platform
 import textwrap
-from pathlib import Path
 from typing import Any
 
 from bench.demo.measure import Times, percentiles
+from bench.lab import machine as lab
 from bench.texts.slices import SIZES, Slice
 
 BUSY = 1.0  # load average before the demo above which ratios do not count
@@ -15,22 +14,8 @@ P99_LEAST = 1000  # requests; with fewer, p99 rests on fewer than ten
 
 
 def machine() -> dict[str, str | int]:
-    cpu = platform.machine()
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            cpu = line.partition(":")[2].strip()
-            break
-    memory = next(
-        int(line.split()[1])
-        for line in Path("/proc/meminfo").read_text().splitlines()
-        if line.startswith("MemTotal")
-    )
-    return {
-        "cpu": cpu,
-        "cores": os.cpu_count() or 0,
-        "memory_gib": round(memory / (1 << 20)),
-        "kernel": platform.release(),
-    }
+    cpu = lab.cpu()
+    return {"cpu": cpu["model"], "cores": cpu["cpus"], "kernel": platform.release()}
 
 
 def by_size(times: Times) -> dict[str, dict[str, float | int]]:

@@ -45,7 +45,7 @@ def _output(*command: str) -> str:
     return run.stdout.strip() if run.returncode == 0 else ""
 
 
-def _cpu() -> dict[str, Any]:
+def cpu() -> dict[str, Any]:
     info: dict[str, str] = {}
     for line in _read("/proc/cpuinfo").splitlines():
         key, _, value = line.partition(":")
@@ -149,7 +149,7 @@ def rdma_devices() -> list[str]:
 def describe() -> dict[str, Any]:
     memory = re.search(r"MemTotal:\s+(\d+)", _read("/proc/meminfo"))
     return {
-        "cpu": _cpu(),
+        "cpu": cpu(),
         "memory_mib": int(memory[1]) // 1024 if memory else 0,
         "kernel": f"{platform.system()} {platform.release()} {platform.version()}",
         "command_line": _read("/proc/cmdline"),

@@ -28,25 +28,17 @@ static const struct tok_json_rule model_rules[] = {
 	{"vocab", NULL, NULL, true},
 };
 
-static const char *
-type_of(const struct tok_json *component)
-{
-	const char *type = tok_json_string_value(tok_json_get(component, "type"));
-
-	return type == NULL ? "" : type;
-}
-
 /* WordLevel is WordPiece without tokens that continue a word. */
 static bool
 is_words(const struct tok_json *root)
 {
-	return strcmp(type_of(tok_json_get(root, "model")), "WordLevel") == 0;
+	return tok_json_is_type(tok_json_get(root, "model"), "WordLevel");
 }
 
 bool
 tok_json_is_bert(const struct tok_json *root)
 {
-	return strcmp(type_of(tok_json_get(root, "model")), "WordPiece") == 0 || is_words(root);
+	return tok_json_is_type(tok_json_get(root, "model"), "WordPiece") || is_words(root);
 }
 
 /* Is some added token searched in normalized text? */

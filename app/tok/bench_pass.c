@@ -1,22 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* tok bench: the measured part. */
 #include <string.h>
-#include <time.h>
 
 #include "bench.h"
 #include "cli.h"
 
 #define CLOCK_TURNS 10
 #define CLOCK_READS 1000
-
-static uint64_t
-now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 static struct tok_result
 encode_pieces(struct bench *b, const struct slice *s)
@@ -71,9 +61,9 @@ bench_pass(struct bench *b, const struct slices *texts, const char *name, bool c
 	*n_ids = 0;
 	for (uint32_t i = 0; code == 0 && i < texts->count; i++) {
 		const struct slice *s = &texts->slice[i];
-		uint64_t begin = now_ns();
+		uint64_t begin = cli_now_ns();
 		struct tok_result r = encode(b, s);
-		uint64_t end = now_ns();
+		uint64_t end = cli_now_ns();
 
 		if (ns != NULL)
 			ns[i] = end - begin;
@@ -100,11 +90,11 @@ bench_clock_ns(void)
 
 	/* A turn in which another process ran tells nothing about the clock. */
 	for (int turn = 0; turn < CLOCK_TURNS; turn++) {
-		const uint64_t begin = now_ns();
+		const uint64_t begin = cli_now_ns();
 		uint64_t end = begin;
 
 		for (int i = 0; i < CLOCK_READS; i++)
-			end = now_ns();
+			end = cli_now_ns();
 		if (end - begin < least)
 			least = end - begin;
 	}

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/types.h>
+#include <time.h>
 
 #include <opt.h>
 #include <tok.h>
@@ -58,6 +59,16 @@ ssize_t cli_read(void *out);
 
 /* Flush standard output: a full disk or a closed pipe is an error. Returns the exit code. */
 int cli_flush(void);
+
+/* CLOCK_MONOTONIC. */
+static inline uint64_t
+cli_now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
 
 /*
  * tok encode with --jobs: runs `python3 -m dpdk_tokd encode` with the same arguments, in place of

@@ -5,7 +5,6 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "bench.h"
 #include "cli.h"
@@ -37,15 +36,6 @@ struct results {
 static const char *const pass_names[BENCH_PASSES] = {"first", "again"};
 
 /* ---- measuring ---- */
-
-static double
-now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
-}
 
 /* Empty the cache, so that no text has been seen. */
 static int
@@ -274,11 +264,11 @@ static int
 bench(const struct bench_options *o, const struct opt_given *given, struct bench *b)
 {
 	struct slices warm_up = {0}, texts = {0};
-	struct results r = {.load_ms = -now_ms()};
+	const uint64_t begin = cli_now_ns();
 	struct tok_vocab *v = cli_load(o->vocab, &o->load);
+	struct results r = {.load_ms = (double)(cli_now_ns() - begin) / 1e6};
 	int code = CLI_FAILED;
 
-	r.load_ms += now_ms();
 	if (v == NULL)
 		return code;
 	b->vocab = v;

@@ -3,7 +3,6 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <pretokenize/names.h>
@@ -22,25 +21,16 @@ struct train_command {
 	/* of progress */
 	bool in_place; /* on one line */
 	bool shown;
-	int64_t next; /* ms */
+	uint64_t next; /* ms */
 };
 
 /* ---- progress ---- */
-
-static int64_t
-now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 static void
 show(void *ctx, enum tok_train_stage stage, uint64_t done, uint64_t total)
 {
 	struct train_command *c = ctx;
-	const int64_t now = now_ms();
+	const uint64_t now = cli_now_ns() / 1000000;
 
 	if (now < c->next)
 		return;

@@ -24,6 +24,7 @@
 #include "control/net_allow_open.h"
 #include "control/tables/tables.h"
 #include "control/token_ring_open.h"
+#include "control/unmap_guard.h"
 #include "control/worker_open.h"
 #include "control/zero_copy_open.h"
 #include "log.h"
@@ -31,7 +32,6 @@
 #include "sandbox/start.h"
 #include "telemetry/summary.h"
 #include "telemetry/telemetry.h"
-#include "control/unmap_guard.h"
 #include "version.h"
 
 #define OPTIONS_WIDTH 80 /* characters of options in a line of the log */

@@ -14,8 +14,7 @@ struct tokd_prefix {
 
 /*
  * Read PREFIX or FILE, separated by commas; a file, whose path begins with / or ., has a prefix a
- * line. *all: to be freed; NULL on failure, with *err set,
- * which is empty before.
+ * line. *all: to be freed; NULL on failure, with *err set, which is empty before.
  */
 bool tokd_allow_read(
 	const char *text, struct tokd_prefix **all, uint32_t *n, struct opt_error *err);

@@ -62,10 +62,3 @@ tok_nfc_waiting(const struct tok_nfc *n)
 {
 	return n->n_in;
 }
-
-/* The most bytes of form C that a stream can still give if `more` bytes come and the text ends. */
-static inline size_t
-tok_nfc_bound(const struct tok_nfc *n, size_t more)
-{
-	return (n->n_in + more) * TOK_NFC_EXPANSION;
-}

@@ -27,7 +27,7 @@ static size_t
 feed(struct tok_nfc *nfc, const uint8_t *p, size_t n, bool last, uint8_t *out, size_t n_out)
 {
 	struct tok_nfc_piece piece = {p, p + n, last};
-	size_t most = n_out + tok_nfc_bound(nfc, n);
+	size_t most = n_out + (tok_nfc_waiting(nfc) + n) * TOK_NFC_EXPANSION;
 
 	for (;;) {
 		struct tok_nfc_span span;

@@ -25,9 +25,11 @@ from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
+from dpdk_tokd.fetch.packages import data_home
+
 from bench.lab import machine
 
-DATA = Path.home() / ".local/share/dpdk-tokd"
+DATA = data_home()
 
 SMALL = 100  # tokenizers encodes this share of the text: it takes long enough
 

@@ -9,7 +9,7 @@ from itertools import chain, zip_longest
 from pathlib import Path
 
 from bench.texts.reference import load_gpt2
-from bench.texts.slices import SIZES, Slice, cut
+from bench.texts.slices import Slice, cut
 
 WARM_UP = 8  # requests at the start of a round, checked but not measured: caches are cold
 ROUND = 600  # requests; their ids fit the token ring while its reader is stopped
@@ -20,10 +20,6 @@ class Round:
     slices: list[Slice]
     first_id: int  # stream id of the first
     again: bool  # all of it was sent before
-
-    @property
-    def measured(self) -> list[Slice]:
-        return self.slices[WARM_UP:]
 
 
 def _cut(ranks: Path, per_size: int, corpus: tuple[str, Path]) -> list[Slice]:
@@ -57,6 +53,3 @@ def rounds(slices: list[Slice]) -> list[Round]:
         next_id += len(part)
     plan.append(Round(parts[-1], next_id, again=True))
     return plan
-
-
-__all__ = ["SIZES", "WARM_UP", "Round", "cut_all", "rounds"]

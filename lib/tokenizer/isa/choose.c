@@ -80,7 +80,7 @@ static const struct {
 			       .scan = tok_scan_neon,
 			       .utf8 = tok_utf8_neon,
 			       .skip = tok_skip_neon,
-			       .merge = tok_merge_portable,
+			       .merge = tok_merge_neon,
 			       .find = tok_find_portable}}, /* every aarch64 CPU has it */
 #else
 	{NULL, {.isa = "neon"}},

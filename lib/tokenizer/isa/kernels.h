@@ -52,7 +52,7 @@ tok_scan_kernel tok_scan_portable, tok_scan_avx2, tok_scan_avx512, tok_scan_neon
 tok_utf8_kernel tok_utf8_portable, tok_utf8_avx2, tok_utf8_avx512, tok_utf8_neon;
 tok_skip_kernel tok_skip_portable, tok_skip_avx2, tok_skip_avx512, tok_skip_neon;
 tok_find_kernel tok_find_portable, tok_find_avx2, tok_find_avx512;
-tok_merge_kernel tok_merge_portable, tok_merge_avx2, tok_merge_avx512;
+tok_merge_kernel tok_merge_portable, tok_merge_avx2, tok_merge_avx512, tok_merge_neon;
 
 /*
  * The table for the best instruction set of this CPU, or for the one that the environment variable

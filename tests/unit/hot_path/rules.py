@@ -99,7 +99,7 @@ BY_POINTER = {
     ),
     "encode_bytes": ByPointer("the same: well-formed text", kernels("utf8", *ISAS)),
     "skip_others": ByPointer("the same: where added tokens may begin", kernels("skip", *ISAS)),
-    "tok_bpe_merge": ByPointer("the same: merges", kernels("merge", "avx2", "avx512")),
+    "tok_bpe_merge": ByPointer("the same: merges", kernels("merge", *ISAS)),
     "tok_block_encode": ByPointer("the same: look-ups", kernels("find", "avx2", "avx512")),
     "tok_stage_next": ByPointer(
         "the next stage of the vocabulary (lib/tokenizer/tables/stages.h)",

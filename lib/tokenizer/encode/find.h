@@ -13,25 +13,33 @@
 static inline void make_key(uint64_t key[2], const uint8_t *p, size_t len);
 static inline uint32_t key_differs(const struct tok_cache_entry *e, const uint64_t key[2]);
 
+/* Of a pretoken, at which 16 bytes are readable. */
+static inline void
+find_set(const struct tok_cache *restrict c, struct tok_block *restrict b, uint32_t k,
+	const uint8_t *at, size_t len)
+{
+	make_key(b->key[k], at, len);
+	b->set[k] = tok_cache_set(c, b->key[k]);
+	__builtin_prefetch(b->set[k]);
+}
+
 uint32_t
 FIND_KERNEL(const struct tok_cache *restrict c, struct tok_block *restrict b, uint32_t n,
 	const uint8_t *p, const uint8_t *end)
 {
 	const size_t *behind = b->end;
-	uint32_t missed = 0;
+	uint32_t missed = 0, inside = n;
 
-	for (uint32_t k = 0; k < n; k++) {
-		const uint8_t *at = p + b->start[k];
-		uint8_t copy[KEY_READ];
+	/* The last ones of a text are copied: a call in the loop would take its registers. */
+	while (inside > 0 && (size_t)(end - p) - b->start[inside - 1] < KEY_READ) {
+		const uint32_t k = --inside;
+		uint8_t copy[KEY_READ] = {0};
 
-		if (__builtin_expect(end - at < KEY_READ, 0)) {
-			memset(copy, 0, sizeof(copy));
-			at = memcpy(copy, at, (size_t)(end - at));
-		}
-		make_key(b->key[k], at, behind[k] - b->start[k]);
-		b->set[k] = tok_cache_set(c, b->key[k]);
-		__builtin_prefetch(b->set[k]);
+		memcpy(copy, p + b->start[k], (size_t)(end - p) - b->start[k]);
+		find_set(c, b, k, copy, behind[k] - b->start[k]);
 	}
+	for (uint32_t k = 0; k < inside; k++)
+		find_set(c, b, k, p + b->start[k], behind[k] - b->start[k]);
 	for (uint32_t k = 0; k < n; k++) {
 		b->ids[k] = b->set[k]->id;
 		b->missed[missed] = (uint16_t)k;

@@ -4,8 +4,8 @@
 #include "gpu_text.h"
 #include "datapath/token_ring_write.h"
 
-#define LOOKS 8	     /* at texts that came back, before a heavy source's is chosen */
-#define TICK_BYTES 4 /* of text that are checked and copied in a TSC tick, about */
+#define LOOKS 8 /* at texts that came back, before a heavy source's is chosen */
+#define KEPT_PER_SECOND UINT64_C(12000000000) /* bytes of text checked and copied, about */
 
 static uint8_t *
 bytes_of(const struct tokd_gpu_texts *t, const struct tokd_gpu_text *g)
@@ -96,7 +96,8 @@ keep(struct tokd_worker *w, struct tokd_stream *s, const uint8_t *text, uint32_t
 	uint32_t want, uint64_t t_rx)
 {
 	struct tokd_gpu_text *g = s->gpu_text;
-	const uint32_t crc = tokd_crc32c(s->text_crc, text, n), ticks = 1 + n / TICK_BYTES;
+	const uint32_t crc = tokd_crc32c(s->text_crc, text, n);
+	const uint64_t ticks = 1 + n * w->tsc_hz / KEPT_PER_SECOND;
 	uint64_t pos = 0;
 
 	if (last) {

@@ -136,6 +136,23 @@ GPU_TEST(text_goes_to_the_gpu_as_bytes)
 	take_gpu();
 }
 
+/* Of an ARM's clock a tick is ten cycles and more. */
+GPU_TEST(text_that_is_kept_takes_its_source_less_than_a_nanosecond_a_byte)
+{
+	uint8_t text[1000] = "";
+
+	give_gpu();
+	fx->w.tsc_hz = 200000000;
+	send_text(1, text, sizeof(text), sizeof(text), 0);
+	run();
+	is_done();
+	assert_in_range(fx->w.drr.took, 1, sizeof(text) * fx->w.tsc_hz / 1000000000);
+	turns(3);
+	embed(TOKG_OK);
+	turns(3);
+	take_gpu();
+}
+
 GPU_TEST(text_that_the_gpu_gives_back_is_tokenized_here)
 {
 	uint8_t text[ROOM];

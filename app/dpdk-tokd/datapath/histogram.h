@@ -3,13 +3,15 @@
  * Times of stages: one histogram per stage and worker, in TSC ticks. Only the worker writes it; any
  * thread may read it. doc/reference/telemetry.md defines the stages.
  *
- * Log-linear buckets in units of 32 ticks: the first 32 are one unit wide, and each further power
- * of two is divided into 16. A bucket is at most 1/16 of its values wide:
+ * Log-linear buckets in units of 32 ticks; on ARM, whose ticks are longer, of 2. The first 32 are
+ * one unit wide, and each further power of two is divided into 16. A bucket is at most 1/16 of its
+ * values wide:
  *
  *   bucket    0 ... 31 | 32 ... 47 | 48 ... 63 | ... | 496 ... 511
  *   from unit 0     31 | 32     62 | 64    124 | ... | 2^34  (and all above 2^35)
  *
- * 512 buckets reach 2^40 ticks, six minutes at 3 GHz, and fit one array of DPDK's telemetry.
+ * 512 buckets reach 2^40 ticks, six minutes at 3 GHz; on ARM 2^36, six minutes at 200 MHz and one
+ * at 1 GHz. They fit one array of DPDK's telemetry.
  */
 #pragma once
 
@@ -18,7 +20,11 @@
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 
+#ifdef RTE_ARCH_ARM64
+#define TOKD_HISTOGRAM_UNIT_SHIFT 1
+#else
 #define TOKD_HISTOGRAM_UNIT_SHIFT 5
+#endif
 #define TOKD_HISTOGRAM_SUB_BITS 4
 #define TOKD_HISTOGRAM_BUCKETS 512
 

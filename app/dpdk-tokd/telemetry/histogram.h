@@ -15,7 +15,7 @@ uint64_t tokd_histogram_count(const struct tokd_histogram *h);
 
 /*
  * The percentile by nearest rank: the upper bound of its bucket, at most the maximum. Never too
- * low, and too high by at most 1/16 or 31 ticks. 0 without values.
+ * low, and too high by at most 1/16 or by less than a unit. 0 without values.
  */
 uint64_t tokd_histogram_percentile(const struct tokd_histogram *h, uint32_t permille);
 

@@ -38,14 +38,17 @@ reader_check_socket(struct tokr *r)
 	return reader_fail(&r->error, TOKR_DROPPED, "%s: dropped: %s", r->path, reason);
 }
 
-/* Between two looks: leaves the core to its other hyper-thread, and the line to its writer. */
+/*
+ * Between two looks: leaves the core to its other hyper-thread, and the line to its writer. On ARM
+ * isb waits for some ten ns, as pause does; yield takes no time without hyper-threads.
+ */
 static void
 relax(void)
 {
 #if defined(__x86_64__)
 	__builtin_ia32_pause();
 #elif defined(__aarch64__)
-	__asm__ volatile("yield");
+	__asm__ volatile("isb");
 #endif
 }
 

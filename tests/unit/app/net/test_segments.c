@@ -234,7 +234,30 @@ keep_fragments(void)
 	fx->w.frags->hurry = fx->w.tsc_hz * TOKD_FRAG_MS;
 }
 
-FIXTURE_TEST(fragments_stay_when_one_without_a_byte_comes)
+/* A fragment that ends beyond the 65,535 bytes of a datagram, by IPv4 and by IPv6. */
+static struct rte_mbuf *
+beyond(const struct frame *f)
+{
+	struct rte_mbuf *m = fragment(f, PART, 2 * PART, 1000, true);
+	struct rte_ipv4_hdr *ip = rte_pktmbuf_mtod_offset(m, struct rte_ipv4_hdr *, 14);
+
+	ip->fragment_offset |= RTE_BE16(RTE_IPV4_HDR_OFFSET_MASK);
+	ip->hdr_checksum = 0;
+	ip->hdr_checksum = rte_ipv4_cksum(ip);
+	return m;
+}
+
+static struct rte_mbuf *
+beyond6(const struct rte_mbuf *of)
+{
+	struct rte_mbuf *m = fragment6(of, PART, 2 * PART, 1000, true);
+
+	rte_pktmbuf_mtod_offset(m, struct rte_ipv6_fragment_ext *, HEADERS6)->frag_data =
+		RTE_BE16(0xffff);
+	return m;
+}
+
+FIXTURE_TEST(fragments_stay_when_one_comes_that_no_datagram_has)
 {
 	struct request r = whole_text(1);
 	struct frame f = make_frame(&r);
@@ -246,8 +269,10 @@ FIXTURE_TEST(fragments_stay_when_one_without_a_byte_comes)
 	run();
 	put(fragment(&f, 800, 800, 1000, true));
 	put(fragment6(m, 800, 800, 1000, true));
+	put(beyond(&f));
+	put(beyond6(m));
 	run();
-	expect_count(C_DROP_IP_FRAGMENT, 2);
+	expect_count(C_DROP_IP_FRAGMENT, 4);
 	for (uint32_t p = 1; p < PARTS; p++)
 		put(fragment(&f, p * PART, (p + 1) * PART, 0, p + 1 < PARTS));
 	run();

@@ -96,7 +96,8 @@
 		"drop: IP fragment, or part of an incomplete packet")                              \
 	X(DROP_IP_DST, "drop_ip_dst", "drop: IP packet for another address")                       \
 	X(DROP_IP_PROTO, "drop_ip_proto", "drop: unsupported IP protocol")                         \
-	X(DROP_ND, "drop_nd", "drop: neighbour solicitation malformed, or not for our address")    \
+	X(DROP_ND, "drop_nd",                                                                      \
+		"drop: neighbour solicitation malformed, fragmented, or not for our address")      \
 	X(DROP_ICMP, "drop_icmp", "drop: ICMP other than a well-formed echo request")              \
 	X(DROP_UDP_LENGTH, "drop_udp_length", "drop: UDP length and packet disagree")              \
 	X(DROP_UDP_CKSUM, "drop_udp_cksum", "drop: UDP checksum wrong")                            \

@@ -26,7 +26,8 @@ void tokd_net_arp(struct tokd_worker *w, struct rte_mbuf *m);
 void tokd_net_ipv4(struct tokd_worker *w, struct rte_mbuf *m);
 void tokd_net_ipv6(struct tokd_worker *w, struct rte_mbuf *m);
 void tokd_net_icmp(struct tokd_worker *w, struct rte_mbuf *m);
-void tokd_net_icmp6(struct tokd_worker *w, struct rte_mbuf *m);
+/* `is_fragment`: it had a fragment header. */
+void tokd_net_icmp6(struct tokd_worker *w, struct rte_mbuf *m, bool is_fragment);
 /* `src`: source address of the IP header. */
 void tokd_net_udp(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_addr *src);
 

@@ -101,7 +101,7 @@ is_for_our_address(const struct tokd_worker *w, const struct rte_ipv6_hdr *ip, b
 }
 
 static void
-neighbour(struct tokd_worker *w, struct rte_mbuf *m, uint32_t len)
+neighbour(struct tokd_worker *w, struct rte_mbuf *m, uint32_t len, bool is_fragment)
 {
 	static const struct tokd_addr all_nodes = {
 		.word = {RTE_BE32(0xff020000), 0, 0, RTE_BE32(1)}};
@@ -112,8 +112,9 @@ neighbour(struct tokd_worker *w, struct rte_mbuf *m, uint32_t len)
 	const bool is_probe = tokd_addr_is_none(&src);
 	struct advertisement *a;
 
-	if (!is_for_our_address(
-		    w, ip, is_probe, rte_pktmbuf_mtod_offset(m, struct solicitation *, off), len)) {
+	/* RFC 6980 5: none with a fragment header is answered. */
+	if (is_fragment || !is_for_our_address(w, ip, is_probe,
+				   rte_pktmbuf_mtod_offset(m, struct solicitation *, off), len)) {
 		tokd_drop(w, m, C_DROP_ND);
 		return;
 	}
@@ -142,7 +143,7 @@ neighbour(struct tokd_worker *w, struct rte_mbuf *m, uint32_t len)
 }
 
 void
-tokd_net_icmp6(struct tokd_worker *w, struct rte_mbuf *m)
+tokd_net_icmp6(struct tokd_worker *w, struct rte_mbuf *m, bool is_fragment)
 {
 	const uint32_t off = m->l2_len + m->l3_len;
 	const void *ip = rte_pktmbuf_mtod_offset(m, const void *, m->l2_len);
@@ -157,7 +158,7 @@ tokd_net_icmp6(struct tokd_worker *w, struct rte_mbuf *m)
 	if (m->nb_segs != 1 || len < sizeof(*icmp) || tokd_l4_sum(m, ip, true, off) != 0xffff)
 		tokd_drop(w, m, C_DROP_ICMP);
 	else if (icmp->type == ND_NEIGHBOR_SOLICIT)
-		neighbour(w, m, len);
+		neighbour(w, m, len, is_fragment);
 	else if (icmp->type == ICMP6_ECHO_REQUEST)
 		echo(w, m, icmp);
 	else

@@ -38,6 +38,7 @@ tokd_net_ipv6(struct tokd_worker *w, struct rte_mbuf *m)
 	uint32_t room = rte_pktmbuf_pkt_len(m) - m->l2_len;
 	struct tokd_addr src;
 	uint32_t total;
+	bool is_fragment;
 
 	/* RFC 8200 3: version 6, a header of 40 bytes. */
 	if (unlikely(first < sizeof(*ip) ||
@@ -61,7 +62,8 @@ tokd_net_ipv6(struct tokd_worker *w, struct rte_mbuf *m)
 		return;
 	}
 	m->l3_len = sizeof(*ip);
-	if (unlikely(ip->proto == IPPROTO_FRAGMENT)) {
+	is_fragment = ip->proto == IPPROTO_FRAGMENT;
+	if (unlikely(is_fragment)) {
 		m = tokd_frag_ipv6(w, m);
 		if (m == NULL)
 			return; /* waits for other fragments, or dropped */
@@ -71,7 +73,7 @@ tokd_net_ipv6(struct tokd_worker *w, struct rte_mbuf *m)
 	if (likely(ip->proto == IPPROTO_UDP))
 		tokd_net_udp(w, m, &src);
 	else if (ip->proto == IPPROTO_ICMPV6)
-		tokd_net_icmp6(w, m);
+		tokd_net_icmp6(w, m, is_fragment);
 	else
 		/* Also other extension headers, which hosts do not send us. */
 		tokd_drop(w, m, C_DROP_IP_PROTO);

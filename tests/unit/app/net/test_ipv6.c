@@ -260,6 +260,10 @@ FIXTURE_TEST(ipv6_neighbours_that_are_malformed_are_dropped)
 	m = solicit(&client_ip6, &fx->w.solicited, 255, &s, 32);
 	expect_drop6(cut_frame(m, HEADERS6 + 24, 8), C_DROP_ICMP);
 	expect_drop6(solicit(&client_ip6, &fx->w.solicited, 255, &s, 7), C_DROP_ICMP);
+	/* RFC 6980: in an atomic fragment. */
+	m = solicit(&client_ip6, &fx->w.ip6, 255, &s, 32);
+	expect_drop6(fragment6(m, 0, 32, 7, false), C_DROP_ND);
+	rte_pktmbuf_free(m);
 }
 
 FIXTURE_TEST(ipv6_echo_is_answered)

@@ -51,7 +51,7 @@ main(int argc, char **argv)
 	if (code >= 0)
 		return code;
 	client_options.vocab = o.vocab;
-	client_options.timeout_ms = 1000 * o.timeout_s;
+	client_options.timeout_ms = o.timeout_ms;
 	client_options.mtu = o.mtu;
 	client_options.requests = o.lines ? o.in_flight : 1;
 	c = tokd_client_open(o.hosts, TOKD_WIRE_PORT, &client_options, error);

@@ -39,7 +39,7 @@ static const struct opt_def defs[] = {
 		"select a vocabulary by its checksum, 8 hexadecimal digits as dpdk-tokd logs it, "
 		"as in 868554d0; default: the appliance's first",
 		.check = checksum},
-	{"timeout", "SECONDS", OPT_COUNT, FIELD(timeout_s), 1, 86400, "5",
+	{"timeout", "SECONDS", OPT_S, FIELD(timeout_ms), 1, 86400000, "5s",
 		"give up after this time without progress"},
 	{"mtu", "BYTES", OPT_COUNT, FIELD(mtu), 576, 65535, NULL,
 		"MTU of the path, if it is smaller than the system knows: limits packets and "

@@ -31,8 +31,9 @@ enum opt_type {
 	OPT_TEXT,   /* const char * into argv, environment or file; `max`: bytes, 0: no limit */
 	OPT_CHOICE, /* one word of `arg`, which is "a|b|c": its index, or the word if the field is a
 		       pointer */
-	OPT_COUNT,  /* integer of 2, 4 or 8 bytes, in decimal; as are the next three */
-	OPT_MS,	    /* milliseconds */
+	OPT_COUNT,  /* integer of 2, 4 or 8 bytes, in decimal; as are the next four */
+	OPT_MS,	    /* milliseconds; or with ms or s after it */
+	OPT_S,	    /* seconds; or the same. Field and limits are milliseconds */
 	OPT_SIZE,   /* bytes, with k, M or G (times 1024) after it or nothing */
 	OPT_OCTAL,
 	OPT_FLAG,  /* bool: yes or no; on the command line the option alone means yes */

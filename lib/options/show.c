@@ -40,6 +40,9 @@ opt_print(const struct opt_def *d, int64_t v, char *text, size_t room)
 {
 	if (d->type == OPT_SIZE)
 		print_size((uint64_t)v, text, room);
+	else if (d->type == OPT_S)
+		snprintf(text, room, "%" PRIu64 "%s", (uint64_t)(v % 1000 == 0 ? v / 1000 : v),
+			v % 1000 == 0 ? "s" : "ms");
 	else if (d->type == OPT_OCTAL)
 		snprintf(text, room, "%04" PRIo64, (uint64_t)v);
 	else if (d->min < 0)
@@ -51,8 +54,6 @@ opt_print(const struct opt_def *d, int64_t v, char *text, size_t room)
 const char *
 opt_unit(const struct opt_def *d)
 {
-	if (d->type == OPT_COUNT && strcmp(d->arg, "SECONDS") == 0)
-		return " seconds";
 	return d->type == OPT_MS ? " ms" : d->type == OPT_SIZE ? " bytes" : "";
 }
 

@@ -43,10 +43,17 @@ head(const struct one *o)
 	return h;
 }
 
+/* Of the unit behind a number of this type; 0: it has none such. */
 static uint64_t
-factor_of(char unit)
+factor_of(enum opt_type type, const char *unit)
 {
-	switch (toupper((unsigned char)unit)) {
+	if (unit[0] == '\0')
+		return type == OPT_S ? 1000 : 1;
+	if (type == OPT_MS || type == OPT_S)
+		return strcmp(unit, "s") == 0 ? 1000 : strcmp(unit, "ms") == 0;
+	if (type != OPT_SIZE || unit[1] != '\0')
+		return 0;
+	switch (toupper((unsigned char)unit[0])) {
 	case 'K':
 		return OPT_K;
 	case 'M':
@@ -59,8 +66,9 @@ factor_of(char unit)
 }
 
 static bool
-parse_number(const char *text, int base, bool units, uint64_t *v)
+parse_number(const char *text, enum opt_type type, uint64_t *v)
 {
+	uint64_t factor;
 	char *end;
 
 	if (!isdigit((unsigned char)text[0]))
@@ -69,22 +77,17 @@ parse_number(const char *text, int base, bool units, uint64_t *v)
 	 * A number too large for strtoull becomes the largest one, which exceeds nearly every
 	 * limit.
 	 */
-	*v = strtoull(text, &end, base);
-	if (units && *end != '\0') {
-		const uint64_t factor = factor_of(*end++);
-
-		if (factor == 0)
-			return false;
-		if (__builtin_mul_overflow(*v, factor, v))
-			*v = UINT64_MAX;
-	}
-	return *end == '\0';
+	*v = strtoull(text, &end, type == OPT_OCTAL ? 8 : 10);
+	factor = factor_of(type, end);
+	if (__builtin_mul_overflow(*v, factor, v))
+		*v = UINT64_MAX;
+	return factor != 0;
 }
 
 bool
 opt_number(const char *text, uint64_t least, uint64_t most, uint64_t *v)
 {
-	return parse_number(text, 10, false, v) && *v >= least && *v <= most;
+	return parse_number(text, OPT_COUNT, v) && *v >= least && *v <= most;
 }
 
 static bool
@@ -92,7 +95,8 @@ set_number(const struct one *o, void *field, struct opt_error *e)
 {
 	static const char *const form[] = {
 		[OPT_COUNT] = "a decimal number",
-		[OPT_MS] = "a decimal number of milliseconds, without a unit",
+		[OPT_MS] = "milliseconds, or a time such as 5s",
+		[OPT_S] = "seconds, or a time such as 200ms",
 		[OPT_SIZE] = "a decimal number, optionally with k, M or G",
 		[OPT_OCTAL] = "an octal number, as for chmod",
 	};
@@ -103,7 +107,7 @@ set_number(const struct one *o, void *field, struct opt_error *e)
 
 	opt_print(d, d->min, low, sizeof(low));
 	opt_print(d, (int64_t)d->max, high, sizeof(high));
-	if (!parse_number(o->text + minus, d->type == OPT_OCTAL ? 8 : 10, d->type == OPT_SIZE, &v))
+	if (!parse_number(o->text + minus, d->type, &v))
 		return opt_wrong(e, "%s: not a number; give %s (%s to %s%s)", head(o).text,
 			form[d->type], low, high, opt_unit(d));
 	if (minus ? v > (uint64_t)-d->min : v > d->max || (d->min > 0 && v < (uint64_t)d->min))

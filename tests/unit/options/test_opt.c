@@ -15,7 +15,7 @@ struct fields {
 	uint16_t count;
 	int32_t cpu;
 	uint64_t size;
-	uint32_t mode, kind;
+	uint32_t wait_ms, rest_ms, mode, kind;
 	bool quick;
 	uint64_t even;
 	struct opt_texts special;
@@ -36,6 +36,8 @@ static const struct opt_def defs[] = {
 	{"count", "N", OPT_COUNT, FIELD(count), 1, 65535, "7", "a number"},
 	{"cpu", "N", OPT_COUNT, FIELD(cpu), -1, 63, NULL, "a signed number"},
 	{"size", "BYTES", OPT_SIZE, FIELD(size), 0, 4 * OPT_G, "64k", "a size"},
+	{"wait", "MS", OPT_MS, FIELD(wait_ms), 1, 600000, "50", "a time"},
+	{"rest", "SECONDS", OPT_S, FIELD(rest_ms), 1, 60000, "5", "a longer one"},
 	{"mode", "OCTAL", OPT_OCTAL, FIELD(mode), 0, 0777, "0640", "permissions"},
 	{"kind", "a|b|c", OPT_CHOICE, FIELD(kind), 0, 0, "b", "a kind"},
 	{"quick", NULL, OPT_FLAG, FIELD(quick), 0, 0, NULL, "a flag"},
@@ -93,6 +95,8 @@ TEST(fields_have_their_defaults_or_stay_as_they_are)
 	assert_int_equal(p.f.count, 7);
 	assert_int_equal(p.f.cpu, 5);
 	assert_int_equal(p.f.size, 64 << 10);
+	assert_int_equal(p.f.wait_ms, 50);
+	assert_int_equal(p.f.rest_ms, 5000);
 	assert_int_equal(p.f.mode, 0640);
 	assert_int_equal(p.f.kind, 1);
 }
@@ -119,6 +123,12 @@ TEST(values_are_taken_in_every_spelling)
 	assert_int_equal(parse(&p, "-n x -- --quick", ""), OPT_RUN);
 	assert_false(p.f.quick);
 	assert_string_equal(p.given.operand[0], "--quick");
+	assert_int_equal(parse(&p, "--wait 2s --rest 200ms", ""), OPT_RUN);
+	assert_int_equal(p.f.wait_ms, 2000);
+	assert_int_equal(p.f.rest_ms, 200);
+	assert_int_equal(parse(&p, "--wait 200ms --rest 2s", ""), OPT_RUN);
+	assert_int_equal(p.f.wait_ms, 200);
+	assert_int_equal(p.f.rest_ms, 2000);
 }
 
 TEST(repeated_values_are_those_of_one_source)
@@ -178,6 +188,11 @@ TEST(errors_are_one_line)
 		{"--size 1T", "",
 			"--size 1T: not a number; give a decimal number, optionally with k, M or G "
 			"(0 to 4G bytes)"},
+		{"--wait 2m", "",
+			"--wait 2m: not a number; give milliseconds, or a time such as 5s (1 to "
+			"600000 ms)"},
+		{"--rest 1 --wait 601s", "", "--wait 601s: out of range; give 1 to 600000 ms"},
+		{"--rest 61", "", "--rest 61: out of range; give 1ms to 60s"},
 		{"--mode 8", "", "--mode 8: not a number; give an octal number"},
 		{"--kind d", "", "--kind d: give a, b or c"},
 		{"--word y", "", "--word y: give x or yy"},

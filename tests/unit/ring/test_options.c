@@ -185,7 +185,7 @@ TEST(complain_in_one_line)
 		{"-- --ip 10.0.0.1 --ring-size 16MM", "--ring-size 16MM: not a number; give"},
 		{"-- --ip 10.0.0.1 --ring-size 18446744073709551616", "out of range; give 64k"},
 		{"-- --ip 10.0.0.1 --ring-size 17179869185G", "out of range; give 64k"},
-		{"-- --ip 10.0.0.1 --drain 2s", "--drain 2s: not a number; give"},
+		{"-- --ip 10.0.0.1 --drain 2h", "--drain 2h: not a number; give"},
 		{"-- --ip 10.0.0.1 --socket-mode 0888", "--socket-mode 0888: not a number; give"},
 		{"-- --ip 10.0.0.1 --socket-mode 1777", "--socket-mode 1777: out of range; give"},
 		{"-- --ip 10.0.0.1 --socket-group no-such",

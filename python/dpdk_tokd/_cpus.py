@@ -10,13 +10,13 @@ from functools import cache
 
 
 def cpus() -> int:
-    """Those of this process's affinity, at most as many as its control group has CPU time for. The
-    group is asked once."""
-    return min(len(os.sched_getaffinity(0)), _quota())
+    """Those of this process's affinity, at most as many as its control group has CPU time for."""
+    return min(len(os.sched_getaffinity(0)), quota())
 
 
 @cache
-def _quota() -> int:
+def quota() -> int:
+    """As many CPUs as this process's control group has time for. The group is asked once."""
     group = "/"  # as a container sees its own
     with suppress(OSError), open("/proc/self/cgroup") as file:
         for line in file.read().splitlines():

@@ -20,6 +20,8 @@ is_letter(uint8_t c)
 	return (uint8_t)((c | 0x20) - 'a') < 26;
 }
 
+uint32_t long_threads_most = BATCH_THREADS_MAX;
+
 /* No special token holds white space, nor begins or ends where it would take a blank between
  * letters; nor does a normalizer make such a one of it, which keeps ASCII but for case. */
 static bool
@@ -59,9 +61,9 @@ long_threads(const struct tok_vocab *v, size_t n, uint32_t flags)
 	size_t most = n / THREAD_BYTES;
 	cpu_set_t cpus;
 
+	most = most < long_threads_most ? most : long_threads_most;
 	if (most < 2 || !can_be_cut(v, flags) || sched_getaffinity(0, sizeof(cpus), &cpus) != 0)
 		return 1;
-	most = most < BATCH_THREADS_MAX ? most : BATCH_THREADS_MAX;
 	return most < (size_t)CPU_COUNT(&cpus) ? (uint32_t)most : (uint32_t)CPU_COUNT(&cpus);
 }
 

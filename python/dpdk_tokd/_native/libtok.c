@@ -3,7 +3,19 @@
 #define LIBTOK_IMPORTS_NUMPY
 #include "libtok.h"
 
+static PyObject *
+limit_threads(PyObject *module, PyObject *n)
+{
+	const unsigned long most = PyLong_AsUnsignedLong(n);
+
+	if (PyErr_Occurred())
+		return NULL;
+	long_threads_most = most < BATCH_THREADS_MAX ? (uint32_t)most : BATCH_THREADS_MAX;
+	Py_RETURN_NONE;
+}
+
 static PyMethodDef module_methods[] = {
+	{"limit_threads", limit_threads, METH_O, "The most threads that one text is encoded by."},
 	{"list_of", list_of_ids, METH_O, "Ids as a list: `tolist`, in a fifth of its time."},
 	{"lists", lists_of, METH_VARARGS, "Ids of many texts, and their splits, as lists."},
 	{"json_ids", json_ids, METH_O, "Ids as an array of JSON."},

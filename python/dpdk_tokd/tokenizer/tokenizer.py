@@ -11,7 +11,7 @@ from importlib import import_module
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
-from .._cpus import cpus
+from .._cpus import cpus, quota
 from .._native import libtok
 from .batch import (
     ID_MAX,
@@ -35,6 +35,8 @@ from .stream import Chunks, OneText, Stream, Text
 if TYPE_CHECKING:  # which takes longer to import than the rest
     from ..hf import HFTokenizer
     from ..tiktoken import Encoding
+
+libtok.limit_threads(quota())  # which does not see the control group
 
 ONE_TEXT = (str, bytes, bytearray, memoryview)  # OneText
 

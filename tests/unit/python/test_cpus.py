@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
+import pytest
 from dpdk_tokd._cpus import cpus, quota_of
 
 
@@ -35,3 +38,27 @@ def test_the_affinity_counts() -> None:
         assert cpus() == 1
     finally:
         os.sched_setaffinity(0, all_of_them)
+
+
+LONG_TEXT = """
+import os, sys, types
+sys.modules["dpdk_tokd._cpus"] = fake = types.ModuleType("dpdk_tokd._cpus")
+fake.cpus, fake.quota = lambda: 64, lambda: {quota}
+import dpdk_tokd
+tokenizer = dpdk_tokd.Tokenizer.load({vocab!r})
+before = len(os.listdir("/proc/self/task"))
+tokenizer.encode("a b " * 1_000_000)
+print(len(os.listdir("/proc/self/task")) - before)
+"""
+
+
+@pytest.mark.parametrize(("quota", "more"), [(1, 0), (64, 1)])
+def test_a_long_text_keeps_to_the_quota(gpt2_file: Path, quota: int, more: int) -> None:
+    """By affinity it would have two threads."""
+    two = sorted(os.sched_getaffinity(0))[:2]
+    if len(two) < 2:
+        pytest.skip("needs two CPUs")
+    command = ["taskset", "-c", ",".join(map(str, two)), sys.executable, "-c"]
+    command.append(LONG_TEXT.format(quota=quota, vocab=str(gpt2_file)))
+    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert int(told) == more

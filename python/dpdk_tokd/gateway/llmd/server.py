@@ -27,7 +27,7 @@ from .proto import POOL, SERVICE
 from .service import Service
 
 THREADS = 8  # long texts leave some for others
-REFLECTIONS = 2  # at once: a client may ask on for as long as it likes, which takes a thread
+REFLECTIONS = 2  # at once: a client may ask for as long as it likes, which takes a thread
 DETAILS_MAX = 1000  # characters of an error, which is sent in a header
 BODY_MAX = (1 << 31) - 1
 LAST_S = 0.1  # for the last answers to be sent, and for those who watch the health to read its end
@@ -68,6 +68,13 @@ class _Reflection(reflection.ReflectionServicer):  # type: ignore[misc]
             self._free.release()
 
 
+def _apart(call: Callable[..., Any], threads: futures.Executor) -> Any:
+    """The same call, in other threads than the server's."""
+    call = functools.partial(call)
+    call.experimental_thread_pool = threads  # type: ignore[attr-defined]
+    return call
+
+
 class GrpcServer:
     """address: "unix:PATH". OSError: the socket cannot be made."""
 
@@ -93,15 +100,20 @@ class GrpcServer:
         # In a thread of its own: a probe does not wait for a thread that long texts have.
         apart = futures.ThreadPoolExecutor(1, "grpc-health")
         self.health = health.HealthServicer(experimental_thread_pool=apart)
-        self.health.Check = functools.partial(self.health.Check)
-        self.health.Check.experimental_thread_pool = apart
+        self.health.Check = _apart(self.health.Check, apart)
         health_pb2_grpc.add_HealthServicer_to_server(self.health, self.server)
         for name in ("", SERVICE.full_name):
             self.health.set(name, health_pb2.HealthCheckResponse.SERVING)
         for other in (health_pb2, reflection_pb2):
             POOL.AddSerializedFile(other.DESCRIPTOR.serialized_pb)
         names = (SERVICE.full_name, health.SERVICE_NAME, reflection.SERVICE_NAME)
-        reflection_pb2_grpc.add_ServerReflectionServicer_to_server(_Reflection(names), self.server)
+        shown = _Reflection(names)
+        # In threads of their own, one of them to refuse: the end does not wait for who asks on.
+        pool = futures.ThreadPoolExecutor(REFLECTIONS + 1, "grpc-reflection")
+        shown.ServerReflectionInfo = _apart(  # type: ignore[method-assign]
+            shown.ServerReflectionInfo, pool
+        )
+        reflection_pb2_grpc.add_ServerReflectionServicer_to_server(shown, self.server)
         try:
             self.server.add_insecure_port(address)
         except RuntimeError as error:

@@ -430,9 +430,16 @@ def test_limits_and_metrics_are_those_of_http(model: Model, tmp_path: Path) -> N
 
 
 def test_sigterm_ends_both_servers(gateway: Gateway) -> None:
-    """The gateway is gone afterwards; the health is still watched then, which would take 30 s."""
+    """The gateway is gone afterwards. The health is still watched then, and a client of reflection
+    has not asked all, which would take 30 s."""
     watch = health_pb2_grpc.HealthStub(gateway.channel).Watch(health_pb2.HealthCheckRequest())
     assert next(watch).status == HEALTHY
+    asks: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    asks.put(reflection_pb2.ServerReflectionRequest(list_services=""))
+    reflect = reflection_pb2_grpc.ServerReflectionStub(gateway.channel).ServerReflectionInfo
+    told = reflect(iter(asks.get, None))  # which would end with its last reference
+    assert next(told).HasField("list_services_response")
     gateway.process.send_signal(signal.SIGTERM)
     assert next(watch).status == DRAINING
     gateway.process.wait(20)
+    asks.put(None)

@@ -18,6 +18,7 @@ import socket
 import stat
 import sys
 from importlib.metadata import version
+from types import FrameType
 from typing import TYPE_CHECKING
 
 try:
@@ -173,6 +174,12 @@ class Server(uvicorn.Server):
     """Tells systemd when it is ready, and when it ends, with gRPC if there is."""
 
     grpc: GrpcServer | None = None
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self.should_exit:
+            log.warning("a second signal: ending at once")
+            os._exit(0)
+        super().handle_exit(sig, frame)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)

@@ -602,6 +602,17 @@ def test_sigterm_lets_requests_end(
     assert "Traceback" not in log
 
 
+def test_a_second_sigterm_does_not_wait(gpt2_file: Path, tmp_path: Path) -> None:
+    with running(tmp_path, gpt2_file) as gateway, gateway.connect() as client:
+        client.sendall(post({"prompt": "one"})[:-7])
+        gateway.wait_for(lambda: "requests_in_progress 1.0\n" in gateway.metrics())
+        gateway.process.send_signal(signal.SIGTERM)
+        gateway.wait_for(lambda: "Waiting for" in gateway.log())
+        gateway.process.send_signal(signal.SIGTERM)
+        assert gateway.process.wait(10) == 0
+        assert client.recv(1) == b""
+
+
 def test_the_umask_says_who_may_connect(gpt2_file: Path, tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as left_over:
         left_over.bind(str(tmp_path / "gateway.sock"))

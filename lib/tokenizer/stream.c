@@ -82,7 +82,7 @@ tok_stream_bound(const struct tok_stream *s, size_t n)
 	/*
 	 * Text held for added tokens in normalized text is counted like new text: a blank may be
 	 * put before each part of it, and write_ids() (encode/block.c) writes beyond the last id.
-	 * The open pretoken's bytes whose ids were given out may be encoded once more, and these
+	 * The open pretoken's bytes whose ids were released may be encoded once more, and these
 	 * ids removed. Tables that contradict each other may then give an id for each byte.
 	 */
 	return (n + prefix_bytes(s->vocab) + stages_wait(s)) * s->vocab->ids_per_byte + s->n_held +

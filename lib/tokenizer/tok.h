@@ -10,7 +10,7 @@
  * The ids of a stream do not depend on how its text is split into pieces. They are the ids that the
  * reference tokenizer gives for the whole text. Special tokens in the text are treated as text
  * unless a flag of enum tok_flags is set. Input bytes mean bytes.decode("utf-8", "replace").
- * doc/internals/streaming.md states when an id is certain and can be given out.
+ * doc/internals/streaming.md states when an id is certain and can be released.
  *
  *	struct tok_error err;
  *	struct tok_vocab *v = tok_vocab_load("gpt2", NULL, &err); // NULL: err.text says why
@@ -374,7 +374,7 @@ struct tok_stream {
 	uint8_t finished; /* ended, or rejected with TOK_BAD */
 	bool added[2];	  /* by set: whether its added tokens are recognised */
 	uint8_t n_utf8;	  /* bytes of an incomplete character in utf8[] */
-	uint8_t n_before; /* ids of the template not given out yet */
+	uint8_t n_before; /* ids of the template not released yet */
 	uint8_t n_after;
 	bool prefix;	 /* a blank may be put before the text that follows */
 	uint16_t n_held; /* bytes in held[]: they may belong to the open pretoken or not */
@@ -385,14 +385,14 @@ struct tok_stream {
 	uint32_t node;		/* automaton state at the end of the open pretoken */
 	uint32_t followed;	/* node of the first n_followed bytes of kept[] */
 	uint32_t base;	/* the token that ends where pos[0] begins; TOK_NO_TOKEN at the start */
-	uint32_t n_pos; /* bytes in pos[]: their ids are not given out yet */
+	uint32_t n_pos; /* bytes in pos[]: their ids are not released yet */
 	uint16_t n_run; /* equal bytes at the end of the open pretoken */
 	uint8_t run_byte;
 	bool keeps; /* the bytes of the open pretoken are in kept[], from 1 on */
 	uint8_t n_kept;
 	uint8_t n_machine; /* of them: bytes that went through pos[] */
 	uint8_t n_followed;
-	uint8_t kept_given; /* bytes whose ids were given out, and these ids */
+	uint8_t kept_given; /* bytes whose ids were released, and these ids */
 	uint8_t ids_given;
 	uint8_t kept[1 + TOK_KEPT_MAX];
 	union {				     /* depends on the kind of vocabulary */
@@ -431,7 +431,7 @@ struct tok_result tok_stream_feed(
 size_t tok_stream_bound(const struct tok_stream *s, size_t n);
 
 /*
- * Bytes consumed whose ids have not been given out yet. Bytes that are already normalized are
+ * Bytes consumed whose ids have not been released yet. Bytes that are already normalized are
  * counted in their normalized form.
  */
 size_t tok_stream_waiting(const struct tok_stream *s);
@@ -487,7 +487,7 @@ struct tok_result tok_decode(
 	const struct tok_vocab *v, const uint32_t *ids, size_t n, uint8_t *out, size_t room);
 
 /*
- * Streaming decode. It never gives out part of a character: the bytes of an incomplete character
+ * Streaming decode. It never releases part of a character: the bytes of an incomplete character
  * are held until the next call. With `last` they are written as they are. The output of all calls
  * together equals tok_decode of all ids. room must be at least 3 bytes plus the longest token,
  * including special tokens.

@@ -208,7 +208,7 @@ build_cuts(struct tok_vocab *v, const uint8_t *known)
 	return true;
 }
 
-/* Parts of characters are never given out. A real id in their place makes `ext` easy to check. */
+/* Parts of characters are never released. A real id in their place makes `ext` easy to check. */
 static void
 drop_parts(struct tok_vocab *v)
 {

@@ -69,7 +69,7 @@ void tok_bpe_open(struct tok_stream *s);
  */
 bool tok_bpe_push(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t **ids);
 
-/* Give out the ids of the open pretoken that no later byte can change. Returns the next free id. */
+/* Release the ids of the open pretoken that no later byte can change. Returns the next free id. */
 uint32_t *tok_bpe_release(struct tok_stream *s, uint32_t *ids);
 
 /*
@@ -78,8 +78,8 @@ uint32_t *tok_bpe_release(struct tok_stream *s, uint32_t *ids);
  */
 uint32_t *tok_bpe_release_within(struct tok_stream *s, uint32_t n_pairs, uint32_t *ids);
 
-/* Drop the first n bytes of the open pretoken, whose ids are certain and given out. */
+/* Drop the first n bytes of the open pretoken, whose ids are certain and released. */
 void tok_bpe_drop(struct tok_stream *s, uint32_t n);
 
-/* End the pretoken: give out all its ids, and open the next one. */
+/* End the pretoken: release all its ids, and open the next one. */
 uint32_t *tok_bpe_close(struct tok_stream *s, uint32_t *ids);

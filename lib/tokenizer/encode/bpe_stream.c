@@ -104,7 +104,7 @@ is_last(const struct tok_stream *s, uint32_t token, uint32_t i)
 	uint32_t before;
 
 	if (len > i + 1)
-		return false; /* begins before pos[0]: already given out */
+		return false; /* begins before pos[0]: already released */
 	before = len == i + 1 ? s->base : s->pos[i - len];
 	if (before == TOK_NO_TOKEN)
 		return true;
@@ -383,7 +383,7 @@ may_grow(const struct tok_stream *s, uint32_t left, uint32_t at, uint32_t *n_pai
 /*
  * The position where the path from `from` meets the path from `meet`. Returns `meet` if the path
  * passes there, and also if it leaves pos[]: then `from` is not live, because the path of every
- * live position passes the end of what was given out.
+ * live position passes the end of what was released.
  */
 static uint32_t
 meet_path(const struct tok_stream *s, uint32_t from, uint32_t meet)
@@ -434,7 +434,7 @@ tok_bpe_release_within(struct tok_stream *s, uint32_t n_pairs, uint32_t *ids)
 		uint32_t from, lower;
 
 		if (!node->extends || node->depth > s->n_pos)
-			continue; /* begins in what was already given out: impossible, see above */
+			continue; /* begins in what was already released: impossible, see above */
 		from = s->n_pos - node->depth;
 		lower = meet_path(s, from, meet);
 		if (lower != meet &&

@@ -10,12 +10,12 @@
 
 void tok_greedy_open(struct tok_stream *s);
 
-/* Append bytes to the open pretoken, and give out ids that are certain. Returns the next free id.
+/* Append bytes to the open pretoken, and release ids that are certain. Returns the next free id.
  */
 uint32_t *tok_greedy_push(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t *ids);
 
-/* Give out the ids that no later byte can change. */
+/* Release the ids that no later byte can change. */
 uint32_t *tok_greedy_release(struct tok_stream *s, uint32_t *ids);
 
-/* End the pretoken: give out all its ids, and open the next one. */
+/* End the pretoken: release all its ids, and open the next one. */
 uint32_t *tok_greedy_close(struct tok_stream *s, uint32_t *ids);

@@ -35,13 +35,13 @@ tok_pretoken_open(struct tok_stream *s)
 	tok_bpe_open(s);
 }
 
-/* The machine takes the bytes that it has not seen, and drops those whose ids were given out. */
+/* The machine takes the bytes that it has not seen, and drops those whose ids were released. */
 static void
 catch_up(struct tok_stream *s)
 {
 	uint32_t dropped = s->n_machine - s->n_pos, *none = NULL;
 
-	/* Too few for it to give out ids, or to be full. */
+	/* Too few for it to release ids, or to be full. */
 	tok_bpe_push(s, s->kept + 1 + s->n_machine, s->n_kept - s->n_machine, &none);
 	s->n_machine = s->n_kept;
 	tok_bpe_drop(s, s->kept_given - dropped);
@@ -67,7 +67,7 @@ tok_pretoken_push(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t **i
 }
 
 /*
- * Give out what an answer has more than was given out before: at most an id for each byte that
+ * Release what an answer has more than was released before: at most an id for each byte that
  * became certain. Only with tables that contradict each other (compiled/check_bpe.c) there are
  * more.
  */

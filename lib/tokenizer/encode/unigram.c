@@ -13,7 +13,7 @@
  * passes through one of these positions, hence through their lowest common ancestor in the tree:
  * what lies before it is certain.
  *
- * Sums are not restarted when ids are given out, because rounding depends on the whole sum.
+ * Sums are not restarted when ids are released, because rounding depends on the whole sum.
  */
 #include <math.h>
 
@@ -120,7 +120,7 @@ take_char(struct tok_stream *s, const uint8_t *p, uint32_t len, bool single)
 
 		shortest = node->depth;
 		if (shortest > end)
-			continue; /* begins before pos[0]: its ids were already given out */
+			continue; /* begins before pos[0]: its ids were already released */
 		if (taken && token != TOK_NO_TOKEN)
 			best = less_taken(s, (float)best, from, end - shortest);
 		from = end - shortest;

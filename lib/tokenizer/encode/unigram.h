@@ -47,11 +47,11 @@ void tok_unigram_open(struct tok_stream *s);
 /* Append whole characters to it. False: more than TOK_CARRY_MAX bytes are uncertain. */
 bool tok_unigram_push(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t **ids);
 
-/* Give out the ids that no later byte can change, as far as a bounded number of steps shows it.
+/* Release the ids that no later byte can change, as far as a bounded number of steps shows it.
  * Returns the next free id. */
 uint32_t *tok_unigram_release(struct tok_stream *s, uint32_t *ids);
 
-/* End the word: give out all its ids, and open the next one. */
+/* End the word: release all its ids, and open the next one. */
 uint32_t *tok_unigram_close(struct tok_stream *s, uint32_t *ids);
 
 /* Flag in tok_stream.pos: the entry is a code point that is not a piece. */
@@ -72,5 +72,5 @@ uint32_t tok_unigram_certain(const struct tok_stream *s);
  */
 void tok_unigram_turn(struct tok_stream *s, uint32_t end);
 
-/* Drop the first n bytes of the word: their ids were given out. */
+/* Drop the first n bytes of the word: their ids were released. */
 void tok_unigram_drop(struct tok_stream *s, uint32_t n);

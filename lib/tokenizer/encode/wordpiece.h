@@ -12,14 +12,14 @@
 enum tok_word_state {
 	TOK_WORD_NONE = 0,    /* no word is open */
 	TOK_WORD_OPEN = 1,    /* its ids wait in tok_stream.word */
-	TOK_WORD_UNKNOWN = 2, /* it is unknown, and the unknown token was given out */
+	TOK_WORD_UNKNOWN = 2, /* it is unknown, and the unknown token was released */
 };
 
 void tok_wordpiece_open(struct tok_stream *s);
 
 /*
  * Take some of the well-formed text [p, end), at least a character. Returns the end of what was
- * taken. An id is given out when its word ends or is certain to be unknown.
+ * taken. An id is released when its word ends or is certain to be unknown.
  */
 const uint8_t *tok_wordpiece_take(
 	struct tok_stream *s, const uint8_t *p, const uint8_t *end, uint32_t **ids);

@@ -18,8 +18,8 @@ struct tok_added_piece {
 	bool special;		       /* special tokens are recognised; otherwise they are text */
 	const struct tok_vocab *model; /* leaves in the text what this model finds; or NULL */
 	/* private, zero at the start: offsets in held[] followed by the piece */
-	size_t from;  /* everything before was given out */
-	size_t to;    /* [from, to): text to be given out */
+	size_t from;  /* everything before was released */
+	size_t to;    /* [from, to): text to be released */
 	size_t next;  /* the search continues here */
 	size_t white; /* end of the last run of white space that was scanned */
 	uint32_t id;  /* of the token after `to`, which ends at `next`; or TOK_NO_TOKEN */

@@ -74,7 +74,7 @@ is_certain(const uint8_t *p, const uint8_t *end)
 }
 
 /*
- * The end of the text that can be given out unchanged while nothing is held, by the quick check of
+ * The end of the text that can be released unchanged while nothing is held, by the quick check of
  * UAX #15. It ends before a starter that the following text may change.
  */
 static const uint8_t *
@@ -175,7 +175,7 @@ compose_held(struct tok_nfc *n)
 	n->n = kept;
 }
 
-/* Give out the held characters. UTF-8 is written over held[]: a character has at most the 4 bytes
+/* Release the held characters. UTF-8 is written over held[]: a character has at most the 4 bytes
  * of its entry, so no unread entry is overwritten. */
 static enum tok_nfc_result
 let_go(struct tok_nfc *n, struct tok_nfc_span *span)

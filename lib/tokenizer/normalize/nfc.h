@@ -3,7 +3,7 @@
  * Streaming conversion of well-formed UTF-8 to Normalization Form C, or D (UAX #15).
  *
  * Text that is already in form C is not copied. Text that later text may change is held: a starter
- * that may still compose, and the combining marks after it, which may need sorting. It is given out
+ * that may still compose, and the combining marks after it, which may need sorting. It is released
  * when the next starter that does not compose arrives.
  */
 #pragma once
@@ -56,7 +56,7 @@ enum tok_nfc_result {
 enum tok_nfc_result tok_nfc_next(
 	struct tok_nfc *n, struct tok_nfc_piece *piece, struct tok_nfc_span *span);
 
-/* Number of bytes of text consumed but not given out yet. */
+/* Number of bytes of text consumed but not released yet. */
 static inline size_t
 tok_nfc_waiting(const struct tok_nfc *n)
 {

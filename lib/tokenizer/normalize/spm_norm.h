@@ -56,7 +56,7 @@ struct tok_spm_sink {
 /* tok_spm_next for a .model: runs until the piece is consumed or out reaches `stop`. */
 void tok_spm_take_longest(struct tok_spm_sink *k, struct tok_spm_piece *piece, const uint8_t *stop);
 
-/* Number of bytes not given out yet. */
+/* Number of bytes not released yet. */
 static inline size_t
 tok_spm_waiting(const struct tok_spm_norm *norm, const struct tok_spm_state *s)
 {

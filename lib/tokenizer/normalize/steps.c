@@ -129,7 +129,7 @@ tok_literal_feed(struct tok_norm_sink k, uint32_t literal, const uint8_t *p, siz
 		put(&o, from, (size_t)(p - from));
 		if (p == end)
 			break;
-		/* What matched so far is given out where it does not any more (Knuth, Morris,
+		/* What matched so far is released where it does not any more (Knuth, Morris,
 		 * Pratt). */
 		while (*matched > 0 && *p != l->text[*matched]) {
 			const uint8_t keep = l->back[*matched];

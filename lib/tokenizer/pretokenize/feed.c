@@ -179,7 +179,7 @@ put_together(const struct tok_stream *s, uint8_t *text, const uint8_t *p, size_t
 }
 
 /* tok_encode_whole() for a text that begins with the open pretoken, some ids of which may have been
- * given out. Returns 0, with nothing changed, if the pretoken does not end in it. */
+ * released. Returns 0, with nothing changed, if the pretoken does not end in it. */
 static size_t
 encode_together(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids)
 {

@@ -28,7 +28,7 @@ enum tok_squeeze {
 enum tok_white_run {
 	TOK_WHITE_NONE = 0,
 	TOK_WHITE_HELD = 1,  /* one character, which may stay */
-	TOK_WHITE_BLANK = 2, /* its blank was given out */
+	TOK_WHITE_BLANK = 2, /* its blank was released */
 };
 
 /* Of a border between words. */

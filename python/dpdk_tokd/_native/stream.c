@@ -171,14 +171,14 @@ static PyMethodDef stream_methods[] = {
 };
 
 static PyGetSetDef stream_properties[] = {
-	{"waiting", stream_waiting, NULL, "Bytes taken whose ids have not been given out yet.",
+	{"waiting", stream_waiting, NULL, "Bytes taken whose ids have not been released yet.",
 		NULL},
 	{0},
 };
 
 static PyType_Slot stream_slots[] = {
 	{Py_tp_doc,
-		"A text on its way through: each id is given out as soon as no later byte can change "
+		"A text on its way through: each id is released as soon as no later byte can change "
 		"it.\n\n"
 		"All ids together are those of the whole text, however it was cut. Made by\n"
 		"`Tokenizer.stream()`; one thread at a time, another gets a RuntimeError."},

@@ -23,7 +23,7 @@ Chunks: TypeAlias = Iterable[Text] | AsyncIterable[Text]
 
 
 class Stream(libtok.Stream, Closing):
-    """A text on its way through: each id is given out as soon as no later byte can change it.
+    """A text on its way through: each id is released as soon as no later byte can change it.
 
     All ids together are those of the whole text, however it was cut. Made by
     `Tokenizer.stream()`; one thread at a time, another gets a RuntimeError. At the end of a `with`

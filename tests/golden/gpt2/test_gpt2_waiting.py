@@ -79,7 +79,7 @@ def test_ids_come_exactly_when_the_rule_allows(name, gpt2, gpt2_reference, token
 
 
 def test_waiting_bytes_are_counted(gpt2):
-    """What waits is what was fed less what the ids given out stand for."""
+    """What waits is what was fed less what the ids released stand for."""
     text = "The 漢字 word's   \n\n end, isn't it? 3.14159 ".encode() * 3
     stream, given = gpt2.stream(tokens_in_text="not-special"), 0
     for n, byte in enumerate(text, 1):

@@ -44,7 +44,7 @@ cache_with(const struct tok_vocab *v, uint64_t key)
 	return c;
 }
 
-/* Take a byte of a pretoken, and give out what is certain. Returns the checks. */
+/* Take a byte of a pretoken, and release what is certain. Returns the checks. */
 static uint64_t
 take(struct tok_stream *s, uint8_t byte)
 {

@@ -517,7 +517,7 @@ TEST(carry_beyond_its_limit_is_an_error)
 		v->word_end = TOK_WORD_END_NONE;
 	}
 
-	/* A pretoken that lies whole in the piece: what comes before it is given out, and no more.
+	/* A pretoken that lies whole in the piece: what comes before it is released, and no more.
 	 */
 	for (int way = 0; way < 3; way++) {
 		static uint8_t text[sizeof(c.text) + 32];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bytes and characters: pieces that end against an inaccessible page, decoding that never gives out
+ * Bytes and characters: pieces that end against an inaccessible page, decoding that never releases
  * part of a character.
  */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Unigram: ids against the best way by its definition, on small random vocabularies with ties;
- * which of them are given out when; what waits, and the limits of it; offsets.
+ * which of them are released when; what waits, and the limits of it; offsets.
  */
 
 #include <stdio.h>

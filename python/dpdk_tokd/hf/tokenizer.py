@@ -208,7 +208,8 @@ class HFTokenizer:
         )
 
     def to_str(self, pretty: bool = False) -> str:
-        """The text of a tokenizer.json. ValueError: there is none that is exactly this."""
+        """The text of a tokenizer.json, its fields in the order of the file that was loaded.
+        ValueError: there is none that is exactly this."""
         self._complete()
         how: dict[str, Any] = {"indent": 2} if pretty else {"separators": (",", ":")}
         return json.dumps(self._document, ensure_ascii=False, **how)

@@ -232,9 +232,10 @@ def refused_at_start(appliance: NetAppliance) -> str:
 def test_more_queues_of_af_packet_than_workers_are_refused(own_lab, on):
     """The kernel gives packets to all of them, polled or not."""
     log = refused_at_start(on("net_af_packet", devargs=f"iface={own_lab.server_if},qpairs=2"))
-    (line,) = [s for s in log.splitlines() if "tokd.port" in s]
-    assert "packets come to 2 queues, but 1 worker(s) poll one each" in line
-    assert "set qpairs in its --vdev to 1, or give 2 lcores in -l" in line
+    lines = [s for s in log.splitlines() if "tokd.port" in s]
+    assert len(lines) == 1, log
+    assert "packets come to 2 queues, but 1 worker(s) poll one each" in lines[0]
+    assert "set qpairs in its --vdev to 1, or give 2 lcores in -l" in lines[0]
 
 
 def test_a_capture_that_no_worker_would_read_is_refused(tmp_path, on):

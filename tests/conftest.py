@@ -5,8 +5,8 @@ GPT-2's vocabulary is looked for in $TOK_TEST_VOCAB_DIR and in the folders where
 ($TOK_VOCAB_PATH, else ~/.local/share/dpdk-tokd/vocab).
 """
 
-from __future__ import annotations
-
+import asyncio
+import inspect
 import os
 import re
 import shutil
@@ -38,6 +38,16 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     if not session.config.pluginmanager.has_plugin("terminalreporter"):
         writer = create_terminal_writer(session.config)
         session.config.get_terminal_writer = lambda: writer
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """A test that is a coroutine has an event loop of its own."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = inspect.signature(pyfuncitem.obj).parameters
+    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    return True
 
 
 @pytest.fixture

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """dpdk-tokd as tests start it, on whatever device, and what they ask of it while it runs."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -55,12 +53,15 @@ class Appliance(DpdkTokd):
         )
 
     def __enter__(self) -> Self:
-        self.wait_ready(READY_S)
-        return self
+        return self.ready()
 
     def __exit__(self, *_: object) -> None:
         self.stop()
         shutil.rmtree(run_time_folder(self.prefix), ignore_errors=True)
+
+    def ready(self) -> Self:
+        self.wait_ready(READY_S)
+        return self
 
     def wait_for(self, text: str, timeout_s: float = READY_S) -> str:
         return super().wait_for(text, timeout_s)

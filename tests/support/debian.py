@@ -7,8 +7,6 @@ All that is made is under build/vm, in names that say what it was made of: a sec
     debian.py NAME...     make the roots of ROOTS so named
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import os
@@ -61,18 +59,8 @@ ROOTS = {
 # Never looked at, and half of all.
 USELESS = ("usr/share/doc", "usr/share/locale", "usr/share/man", "usr/lib/grub/i386-pc/*.module")
 USELESS_DRIVERS = (
-    "media",
-    "gpu",
-    "staging",
-    "usb",
-    "scsi",
-    "hwmon",
-    "iio",
-    "input",
-    "isdn",
-    "mtd",
-    "platform",
-)
+    "media", "gpu", "staging", "usb", "scsi", "hwmon", "iio", "input", "isdn", "mtd", "platform"
+)  # fmt: skip
 
 
 def digest(*parts: object) -> str:

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A tokd-gpu --device cpu, and producers of it, for as long as a test takes."""
 
-from __future__ import annotations
-
 import os
 import select
 import signal

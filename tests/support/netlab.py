@@ -4,8 +4,6 @@
 namespace: client 10.99.0.2 [pyt…c] ======= [pyt…s] dpdk-tokd 10.99.0.1, no address of Linux
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import shutil

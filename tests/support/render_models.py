@@ -6,8 +6,6 @@ and a small one with byte fallback that is made here. Templates are of this proj
 of the published ones.
 """
 
-from __future__ import annotations
-
 import json
 import lzma
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Recorded answers of vLLM's render server: one JSON object a line, long lists shortened."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import lzma

@@ -2,8 +2,6 @@
 """include/tokd/ring.h in Python, for what tests write themselves: rings, records, attach
 messages."""
 
-from __future__ import annotations
-
 import enum
 import struct
 from typing import NamedTuple

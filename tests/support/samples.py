@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Texts that tests feed: real text of the repository, and what breaks tokenizers elsewhere."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Maps of characters as sentencepiece writes them into models."""
 
-from __future__ import annotations
-
 import io
 from typing import Any
 

@@ -23,6 +23,15 @@
 #define TEST_WITH(name, setup, teardown)                                                           \
 	TEST_OF(name, cmocka_unit_test_setup_teardown(name, setup, teardown))
 
+/* With a fixture, which the body has as `fixture`: a parameter, as in struct fixture *f. */
+#define TEST_ON(name, setup, teardown, fixture)                                                    \
+	static void name##_on(fixture);                                                            \
+	TEST_WITH(name, setup, teardown)                                                           \
+	{                                                                                          \
+		name##_on(*state);                                                                 \
+	}                                                                                          \
+	static void name##_on(fixture)
+
 #define TEST_OF(name, initializer)                                                                 \
 	static void name##_body(void **state);                                                     \
 	static void name(void **state)                                                             \

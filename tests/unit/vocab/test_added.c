@@ -10,7 +10,7 @@
 
 /* The small vocabulary with added tokens, a JSON list without brackets, behind its own (260). */
 static struct tok_vocab *
-load(void **state, const char *added, bool nfc)
+load(void **state, const char *added)
 {
 	static char list[4096];
 	json_t *document = small_tokenizer_json();
@@ -20,7 +20,6 @@ load(void **state, const char *added, bool nfc)
 	snprintf(list, sizeof(list), "[{\"id\":260,\"content\":\"%s\",\"special\":true},%s]",
 		SMALL_SPECIAL, added);
 	set_at(document, "added_tokens", list);
-	set_at(document, "normalizer", nfc ? "{\"type\":\"NFC\"}" : "null");
 	v = tok_vocab_load(put_json(state, "tokenizer.json", document), NULL, &err);
 	if (v == NULL)
 		fail_msg("%s", err.text);
@@ -97,8 +96,7 @@ FOLDER_TEST(nothing_is_written_behind_the_room)
 	static const char *const texts[] = {"qz ", "qz fo", "hell qz ", "abcde q", "qz foo hell"};
 	struct tok_vocab *v = load(state,
 		"{\"id\":261,\"content\":\"qz foo\",\"special\":false,\"normalized\":true},"
-		"{\"id\":262,\"content\":\"abcde q \",\"special\":false,\"normalized\":true}",
-		false);
+		"{\"id\":262,\"content\":\"abcde q \",\"special\":false,\"normalized\":true}");
 	struct tok_cache *cache = tok_cache_create(v, 0, NULL);
 	static uint32_t ids[ROOM];
 
@@ -132,8 +130,7 @@ FOLDER_TEST(nothing_is_written_behind_the_room)
 
 FOLDER_TEST(what_is_recognised_is_a_choice)
 {
-	struct tok_vocab *v =
-		load(state, "{\"id\":261,\"content\":\"<t>\",\"special\":false}", false);
+	struct tok_vocab *v = load(state, "{\"id\":261,\"content\":\"<t>\",\"special\":false}");
 	struct tok_vocab_info i = tok_vocab_info(v);
 
 	assert_int_equal(i.n_special, 1);
@@ -144,82 +141,6 @@ FOLDER_TEST(what_is_recognised_is_a_choice)
 		v, "a<t>b" SMALL_SPECIAL "<t", TOK_ADDED_AS_TEXT, "a<t>b" SMALL_SPECIAL "<t");
 	assert_encoded(
 		v, "a<t>" SMALL_SPECIAL, TOK_ADDED_AS_TEXT | TOK_SPECIAL, "a<t>" SMALL_SPECIAL);
-	tok_vocab_free(v);
-}
-
-struct row {
-	const char *flags; /* of the token "ab", id 261 */
-	const char *text, *want;
-};
-
-FOLDER_TEST(flags_are_the_references)
-{
-	static const struct row rows[] = {
-		{"", "xab ab", "x[261] [261]"},
-		{"\"lstrip\":true,", "x \t ab", "x[261]"},
-		{"\"lstrip\":true,", " ab \n", "[261] \n"},
-		{"\"lstrip\":true,",
-			"x \xc2\xa0\xe3\x80\x80"
-			"ab",
-			"x[261]"},
-		{"\"rstrip\":true,", "ab \t x", "[261]x"},
-		{"\"rstrip\":true,", "ab ab \n", "[261][261]"},
-		{"\"rstrip\":true,\"lstrip\":true,", " ab  ab \nx", "[261][261]x"},
-		{"\"single_word\":true,", "xab ab abx ab", "xab [261] abx [261]"},
-		{"\"single_word\":true,", "abab ab-ab", "abab [261]-[261]"},
-		{"\"single_word\":true,",
-			"ab_ ab\xcc\x81 \xc3\xa9"
-			"ab",
-			"ab_ ab\xcc\x81 \xc3\xa9"
-			"ab"},
-		{"\"single_word\":true,\"lstrip\":true,", "x ab y", "x[261] y"},
-		{"\"normalized\":true,", "xab", "x[261]"},
-	};
-
-	for (size_t i = 0; i < N(rows); i++) {
-		char added[200];
-		struct tok_vocab *v;
-
-		snprintf(added, sizeof(added),
-			"{\"id\":261,\"content\":\"ab\",%s\"special\":false}", rows[i].flags);
-		v = load(state, added, false);
-		assert_encoded(v, rows[i].text, 0, rows[i].want);
-		tok_vocab_free(v);
-	}
-}
-
-FOLDER_TEST(the_longest_at_the_leftmost_place_is_taken)
-{
-	struct tok_vocab *v = load(state,
-		"{\"id\":261,\"content\":\"<a\",\"special\":false},"
-		"{\"id\":262,\"content\":\"<abc>\",\"special\":false},"
-		"{\"id\":263,\"content\":\"bc\",\"special\":false},"
-		"{\"id\":264,\"content\":\"c>\",\"special\":true}",
-		false);
-
-	assert_encoded(v, "<abc><abc<ab<", 0, "[262][261][263][261]b<");
-	/* One that is not recognised hides what begins in it. */
-	assert_encoded(v, "<abc>c>bc", 0, "[262]c>[263]");
-	assert_encoded(v, "xc>bc", TOK_SPECIAL, "x[264][263]");
-	tok_vocab_free(v);
-}
-
-/* A token that is looked for behind the normalizer is found in form C, others as the text has it.
- */
-FOLDER_TEST(two_sets_before_and_behind_the_normalizer)
-{
-	struct tok_vocab *v = load(state,
-		"{\"id\":261,\"content\":\"\xc3\xa9x\",\"special\":false,\"normalized\":true},"
-		"{\"id\":262,\"content\":\"e\xcc\x81y\",\"special\":false,\"normalized\":true},"
-		"{\"id\":263,\"content\":\"e\xcc\x81z\",\"special\":false,\"normalized\":false}",
-		true);
-
-	assert_encoded(v, "\xc3\xa9x e\xcc\x81x", 0, "[261] [261]");
-	assert_encoded(v, "\xc3\xa9y e\xcc\x81y", 0, "[262] [262]");
-	assert_encoded(v, "\xc3\xa9z e\xcc\x81z", 0, "\xc3\xa9z [263]");
-	/* A text between two is normalized by itself: a mark behind one has nothing to compose
-	 * with. */
-	assert_encoded(v, "e\xcc\x81z\xcc\x81", 0, "[263]\xcc\x81");
 	tok_vocab_free(v);
 }
 
@@ -236,10 +157,9 @@ waiting_after(const struct tok_vocab *v, const char *text, uint32_t flags)
 
 FOLDER_TEST(only_what_may_become_a_token_waits)
 {
-	struct tok_vocab *v = load(state,
-		"{\"id\":261,\"content\":\"<tool>\",\"special\":false},"
-		"{\"id\":262,\"content\":\"<mask>\",\"special\":true,\"lstrip\":true}",
-		false);
+	struct tok_vocab *v =
+		load(state, "{\"id\":261,\"content\":\"<tool>\",\"special\":false},"
+			    "{\"id\":262,\"content\":\"<mask>\",\"special\":true,\"lstrip\":true}");
 
 	assert_int_equal(waiting_after(v, "1<too", 0), 4);
 	assert_int_equal(waiting_after(v, "1<tool>", 0), 0);
@@ -253,8 +173,8 @@ FOLDER_TEST(only_what_may_become_a_token_waits)
 
 FOLDER_TEST(white_space_that_waits_has_a_limit)
 {
-	struct tok_vocab *v = load(
-		state, "{\"id\":261,\"content\":\"<t>\",\"special\":false,\"lstrip\":true}", false);
+	struct tok_vocab *v =
+		load(state, "{\"id\":261,\"content\":\"<t>\",\"special\":false,\"lstrip\":true}");
 	static char text[ROOM];
 	static uint32_t ids[ROOM];
 	struct tok_stream s;
@@ -298,10 +218,9 @@ assert_by_tens(const struct tok_vocab *v, const char *text, uint32_t flags, cons
 /* By a token that is not recognised, or behind one that has taken it already. */
 FOLDER_TEST(white_space_that_no_token_can_take_does_not_wait)
 {
-	struct tok_vocab *v = load(state,
-		"{\"id\":261,\"content\":\"<p>\",\"special\":false,\"rstrip\":true},"
-		"{\"id\":262,\"content\":\"<m>\",\"special\":true,\"lstrip\":true}",
-		false);
+	struct tok_vocab *v =
+		load(state, "{\"id\":261,\"content\":\"<p>\",\"special\":false,\"rstrip\":true},"
+			    "{\"id\":262,\"content\":\"<m>\",\"special\":true,\"lstrip\":true}");
 	static char blanks[1500], text[2000], want[2000];
 
 	memset(blanks, ' ', sizeof(blanks) - 1);
@@ -316,8 +235,7 @@ FOLDER_TEST(white_space_that_no_token_can_take_does_not_wait)
 /* Tokens that no merge makes but that are in the vocabulary are text like any other as well. */
 FOLDER_TEST(a_token_of_the_model_may_be_added)
 {
-	struct tok_vocab *v =
-		load(state, "{\"id\":258,\"content\":\"hell\",\"special\":false}", false);
+	struct tok_vocab *v = load(state, "{\"id\":258,\"content\":\"hell\",\"special\":false}");
 
 	assert_encoded(v, "hhello", 0, "hhello");
 	assert_encoded(v, "hhello", TOK_ADDED_AS_TEXT, "hhello");
@@ -335,7 +253,7 @@ FOLDER_TEST(checksums_differ_by_what_is_recognised)
 	uint32_t sum[N(added)];
 
 	for (size_t i = 0; i < N(added); i++) {
-		struct tok_vocab *v = load(state, added[i], false);
+		struct tok_vocab *v = load(state, added[i]);
 
 		sum[i] = tok_vocab_info(v).checksum;
 		tok_vocab_free(v);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The protocol as a client has to keep it, over wires and servers that are good and bad. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "world.h"
@@ -17,6 +16,14 @@ many(uint32_t requests)
 		.first_stream_id = UINT64_MAX - 100}; /* ids go round */
 }
 
+static struct world *
+world_of(uint32_t requests)
+{
+	const struct tokd_engine_config config = many(requests);
+
+	return world_make(&config);
+}
+
 WORLD_TEST(every_size_comes_back_without_a_packet_too_many)
 {
 	const uint32_t sizes[] = {
@@ -25,8 +32,7 @@ WORLD_TEST(every_size_comes_back_without_a_packet_too_many)
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		struct text t;
 
-		text_begin(w, &t, sizes[i], 0, sizes[i] + 1);
-		world_run(w, 1);
+		text_run(w, &t, sizes[i], 0, sizes[i] + 1);
 		assert_int_equal(t.r.retransmits + t.r.asks + t.r.resends, 0);
 		assert_int_equal(t.r.vocab, 5);
 		text_right(&t);
@@ -48,72 +54,16 @@ TEST(packets_are_as_long_as_they_are_told_to_be)
 			const uint32_t len = lengths[j] * (payloads[i] == 1900 ? 19 : 1);
 			struct text t;
 
-			text_begin(w, &t, len, 0, len + 1);
-			world_run(w, 1);
+			text_run(w, &t, len, 0, len + 1);
 			text_right(&t);
 		}
 		world_free(w);
 	}
 }
 
-static void
-hundreds_in_flight_survive(uint32_t lose, uint32_t reorder, uint32_t twice)
-{
-	enum { N = 300, AT_ONCE = 200 };
-	struct tokd_engine_config config = many(AT_ONCE);
-	struct world *w = world_make(&config);
-	struct tokd_client_stats stats;
-	static struct text t[N];
-	uint32_t begun = 0, ended = 0;
-
-	w->lose = lose;
-	w->reorder = reorder;
-	w->twice = twice;
-	while (ended < N) {
-		struct tokd_request *r;
-
-		while (begun < N && tokd_engine_pending(w->e) < AT_ONCE) {
-			uint32_t len = world_dice(w, 20) == 0 ? 100000 : world_dice(w, 4000);
-			uint32_t flags = begun % 3 == 0 ? TOKD_REQUEST_DECODE : 0;
-
-			if (flags != 0)
-				len &= ~3u;
-			text_begin(w, &t[begun++], len, flags, len + 1);
-		}
-		assert_true(world_step(w));
-		while ((r = tokd_engine_done(w->e)) != NULL)
-			ended++;
-	}
-	stats = tokd_engine_stats(w->e);
-	/* That a POLL found no stream may be heard when there has long been one. */
-	assert_true(stats.resends == 0 || lose > 20);
-	assert_true(stats.retransmits > 0 || lose == 0);
-	assert_true(stats.srtt_ns > 0);
-	for (uint32_t i = 0; i < N; i++)
-		text_right(&t[i]);
-	world_free(w);
-}
-
-TEST(hundreds_survive_a_good_wire)
-{
-	hundreds_in_flight_survive(0, 0, 0);
-}
-
-TEST(hundreds_survive_a_usual_wire)
-{
-	hundreds_in_flight_survive(20, 20, 10);
-}
-
-TEST(hundreds_survive_a_bad_wire)
-{
-	hundreds_in_flight_survive(200, 200, 100);
-}
-
 /* Or each loss would make the next one's time-out longer, which would make the estimate longer. */
-TEST(losses_do_not_lengthen_the_round_trip)
+WORLD_TEST_IN(losses_do_not_lengthen_the_round_trip, world_of(8))
 {
-	struct tokd_engine_config config = many(8);
-	struct world *w = world_make(&config);
 	struct text t[64];
 
 	w->lose = 100;
@@ -132,7 +82,6 @@ TEST(losses_do_not_lengthen_the_round_trip)
 	}
 	for (uint32_t i = 0; i < 64; i++)
 		text_right(&t[i]);
-	world_free(w);
 }
 
 static uint32_t
@@ -143,8 +92,7 @@ sent_again(struct world *w, uint32_t texts, uint32_t len)
 	for (uint32_t i = 0; i < texts; i++) {
 		struct text t;
 
-		text_begin(w, &t, len, 0, 0);
-		world_run(w, 1);
+		text_run(w, &t, len, 0, 0);
 		n += t.r.retransmits + t.r.asks;
 		text_right(&t);
 	}
@@ -347,8 +295,7 @@ WORLD_TEST(busy_is_tried_again_under_the_same_id_after_a_pause)
 
 	w->server.reason = TOKD_R_BUSY;
 	w->server.refuse_first = 3;
-	text_begin(w, &t, 100, 0, 0);
-	world_run(w, 1);
+	text_run(w, &t, 100, 0, 0);
 	assert_int_equal(t.r.resends, 3);
 	assert_int_equal(t.r.stream_id, 1000);
 	assert_true(w->now >= (5 + 10 + 20) * MS);
@@ -361,8 +308,7 @@ WORLD_TEST(shutdown_is_tried_again_until_the_appliance_is_back)
 
 	w->server.reason = TOKD_R_SHUTDOWN;
 	w->server.refuse_first = 8;
-	text_begin(w, &t, 100, 0, 0);
-	world_run(w, 1);
+	text_run(w, &t, 100, 0, 0);
 	assert_int_equal(t.r.resends, 8);
 	assert_true(w->now >= (5 << 8) * MS - 5 * MS);
 	text_right(&t);
@@ -375,8 +321,7 @@ WORLD_TEST(packets_that_were_held_and_then_dropped_are_sent_again)
 
 	w->lose = 200;
 	w->server.drops_held = 1;
-	text_begin(w, &t, 40 * TOKD_WIRE_PAYLOAD, 0, 0);
-	world_run(w, 1);
+	text_run(w, &t, 40 * TOKD_WIRE_PAYLOAD, 0, 0);
 	assert_int_equal(w->server.drops_held, 0);
 	text_right(&t);
 }
@@ -386,8 +331,7 @@ WORLD_TEST(validate_is_answered_at_once_under_the_same_id_and_once)
 	struct text t;
 
 	w->server.cookie = UINT64_C(0x1122334455667788);
-	text_begin(w, &t, 20 * TOKD_WIRE_PAYLOAD, 0, 0);
-	world_run(w, 1);
+	text_run(w, &t, 20 * TOKD_WIRE_PAYLOAD, 0, 0);
 	assert_int_equal(w->server.validates, 20); /* each of the first packets */
 	assert_int_equal(w->server.n, 1);
 	assert_int_equal(t.r.stream_id, 1000);
@@ -395,8 +339,7 @@ WORLD_TEST(validate_is_answered_at_once_under_the_same_id_and_once)
 	assert_true(w->now < MS / 2); /* two round trips */
 	text_right(&t);
 	/* It is kept for later texts. */
-	text_begin(w, &t, 1000, 0, 0);
-	world_run(w, 1);
+	text_run(w, &t, 1000, 0, 0);
 	assert_int_equal(w->server.validates, 20);
 	text_right(&t);
 }
@@ -508,8 +451,7 @@ TEST(a_path_that_takes_more_is_for_new_texts)
 	assert_int_equal(t[0].r.packets, 10);
 	text_right(&t[0]);
 	w->server.payload = 1000;
-	text_begin(w, &t[1], 5000, 0, 0);
-	world_run(w, 1);
+	text_run(w, &t[1], 5000, 0, 0);
 	assert_int_equal(t[1].r.packets, 5);
 	text_right(&t[1]);
 	world_free(w);
@@ -578,8 +520,7 @@ TEST(another_version_ends_the_request_at_once)
 		w->server.refuse_first = UINT32_MAX;
 		w->server.retry_ms = cases[i].speaks; /* the same bytes */
 		w->spoil = cases[i].spoil;
-		text_begin(w, &t, 100, 0, 0);
-		world_run(w, 1);
+		text_run(w, &t, 100, 0, 0);
 		assert_int_equal(t.r.status, TOKD_E_REFUSED);
 		assert_int_equal(t.r.reason, TOKD_R_VERSION);
 		assert_int_equal(t.r.error, cases[i].says);
@@ -596,8 +537,7 @@ WORLD_TEST(validate_without_end_ends_the_request)
 
 	w->server.cookie = 1;
 	w->server.cookie_changes = true;
-	text_begin(w, &t, 100, 0, 0);
-	world_run(w, 1);
+	text_run(w, &t, 100, 0, 0);
 	assert_int_equal(t.r.status, TOKD_E_REFUSED);
 	assert_int_equal(t.r.reason, TOKD_R_VALIDATE);
 	assert_int_equal(w->server.validates, 9);
@@ -619,8 +559,7 @@ TEST(busy_is_tried_again_when_the_appliance_says_within_limits)
 		w->server.reason = TOKD_R_BUSY;
 		w->server.retry_ms = cases[i].retry_ms;
 		w->server.refuse_first = cases[i].refusals;
-		text_begin(w, &t, 100, 0, 0);
-		world_run(w, 1);
+		text_run(w, &t, 100, 0, 0);
 		assert_int_equal(t.r.resends, cases[i].refusals);
 		assert_in_range(w->now - begun, cases[i].least_ms * MS, cases[i].most_ms * MS);
 		text_right(&t);
@@ -641,8 +580,7 @@ TEST(ids_of_every_size_come_back_as_text)
 		for (uint32_t len = 0; len <= 60 * payloads[i]; len += 4 + len / 4 * 4) {
 			struct text t;
 
-			text_begin(w, &t, len, TOKD_REQUEST_DECODE, len / 4 + 1);
-			world_run(w, 1);
+			text_run(w, &t, len, TOKD_REQUEST_DECODE, len / 4 + 1);
 			text_right(&t);
 		}
 		world_free(w);
@@ -683,8 +621,7 @@ TEST(refusals_end_a_request_with_their_reason)
 
 		w->server.reason = reason;
 		w->server.refuse_first = UINT32_MAX;
-		text_begin(w, &t, 100, 0, 0);
-		world_run(w, 1);
+		text_run(w, &t, 100, 0, 0);
 		assert_int_equal(t.r.status, waits ? TOKD_E_TIMEOUT : TOKD_E_REFUSED);
 		assert_int_equal(t.r.reason, waits ? 0 : reason);
 		if (reason == TOKD_R_BUSY ||
@@ -703,8 +640,7 @@ WORLD_TEST(unknown_before_the_text_came_is_no_failure)
 
 	w->server.reason = TOKD_R_UNKNOWN;
 	w->server.refuse_first = 2;
-	text_begin(w, &t, 100, 0, 0);
-	world_run(w, 1);
+	text_run(w, &t, 100, 0, 0);
 	assert_int_equal(t.r.resends, 0);
 	text_right(&t);
 }
@@ -809,8 +745,7 @@ TEST(with_resending_off_it_fails_at_once)
 	w = world_make(&config);
 	w->server.reason = TOKD_R_BUSY;
 	w->server.refuse_first = 1;
-	text_begin(w, &t, 100, 0, 0);
-	world_run(w, 1);
+	text_run(w, &t, 100, 0, 0);
 	assert_int_equal(t.r.status, TOKD_E_REFUSED);
 	assert_int_equal(t.r.reason, TOKD_R_BUSY);
 	text_free(&t);
@@ -850,8 +785,7 @@ WORLD_TEST(silence_ends_after_the_time_limit)
 	struct text t;
 
 	w->lose = 1000;
-	text_begin(w, &t, 100000, 0, 0);
-	world_run(w, 1);
+	text_run(w, &t, 100000, 0, 0);
 	assert_int_equal(t.r.status, TOKD_E_TIMEOUT);
 	assert_in_range(w->now, 5000 * MS, 5001 * MS);
 	/* Backed off: the first time-out is 20 ms, the last 250 ms. */
@@ -865,8 +799,7 @@ WORLD_TEST(replies_without_progress_do_not_hold_off_the_time_limit)
 
 	w->server.window = 0;
 	w->twice = 1000;
-	text_begin(w, &t, 1000, 0, 0);
-	world_run(w, 1);
+	text_run(w, &t, 1000, 0, 0);
 	assert_int_equal(t.r.status, TOKD_E_TIMEOUT);
 	assert_int_equal(t.r.reason, TOKD_R_NONE);
 	assert_in_range(w->now, 5000 * MS, 5001 * MS);
@@ -908,8 +841,7 @@ WORLD_TEST(ids_beyond_the_room_are_an_error)
 {
 	struct text t;
 
-	text_begin(w, &t, 1000, 0, 999);
-	world_run(w, 1);
+	text_run(w, &t, 1000, 0, 999);
 	assert_int_equal(t.r.status, TOKD_E_ROOM);
 	assert_int_equal(t.r.total, 1000);
 	text_free(&t);
@@ -952,8 +884,7 @@ WORLD_TEST(wrong_ids_are_found_by_their_crc)
 	struct text t;
 
 	w->server.spoil_crc = true;
-	text_begin(w, &t, 5000, 0, 0);
-	world_run(w, 1);
+	text_run(w, &t, 5000, 0, 0);
 	assert_int_equal(t.r.status, TOKD_E_IDS_CRC);
 	text_free(&t);
 }
@@ -966,18 +897,15 @@ TEST(another_vocabulary_than_asked_for_is_refused)
 
 	config.vocab = 6; /* the server's is 5 */
 	w = world_make(&config);
-	text_begin(w, &t, 10, 0, 0);
-	world_run(w, 1);
+	text_run(w, &t, 10, 0, 0);
 	assert_int_equal(t.r.status, TOKD_E_REFUSED);
 	assert_int_equal(t.r.reason, TOKD_R_VOCAB);
 	text_free(&t);
 	world_free(w);
 }
 
-TEST(the_last_ids_are_acknowledged)
+WORLD_TEST_IN(the_last_ids_are_acknowledged, world_of(4))
 {
-	struct tokd_engine_config config = many(4);
-	struct world *w = world_make(&config);
 	struct text t[4];
 
 	for (uint32_t i = 0; i < 4; i++)
@@ -988,13 +916,10 @@ TEST(the_last_ids_are_acknowledged)
 	assert_int_equal(w->server.last_acks, 4);
 	for (uint32_t i = 0; i < 4; i++)
 		text_right(&t[i]);
-	world_free(w);
 }
 
-TEST(cancelled_requests_are_forgotten)
+WORLD_TEST_IN(cancelled_requests_are_forgotten, world_of(8))
 {
-	struct tokd_engine_config config = many(8);
-	struct world *w = world_make(&config);
 	struct text t[8], later;
 
 	for (uint32_t i = 0; i < 8; i++)
@@ -1014,7 +939,6 @@ TEST(cancelled_requests_are_forgotten)
 	text_right(&later);
 	assert_int_equal(tokd_engine_pending(w->e), 0);
 	assert_true(tokd_engine_stats(w->e).stale > 0);
-	world_free(w);
 }
 
 WORLD_TEST(what_could_not_be_sent_is_given_out_again)
@@ -1034,10 +958,8 @@ WORLD_TEST(what_could_not_be_sent_is_given_out_again)
 	text_right(&t);
 }
 
-TEST(all_fail_together_when_the_network_does)
+WORLD_TEST_IN(all_fail_together_when_the_network_does, world_of(3))
 {
-	struct tokd_engine_config config = many(3);
-	struct world *w = world_make(&config);
 	struct text t[3];
 
 	for (uint32_t i = 0; i < 3; i++)
@@ -1050,7 +972,6 @@ TEST(all_fail_together_when_the_network_does)
 		text_free(&t[i]);
 	}
 	assert_null(tokd_engine_done(w->e));
-	world_free(w);
 }
 
 /* Each is one lie that a reply may tell; it is not believed, and the true one that follows is. */
@@ -1122,57 +1043,10 @@ TEST(lies_are_not_believed)
 		struct text t;
 
 		w->spoil = tell_a_lie;
-		text_begin(w, &t, 300, 0, 0);
-		world_run(w, 1);
+		text_run(w, &t, 300, 0, 0);
 		stats = tokd_engine_stats(w->e);
 		assert_int_equal(stats.bad + stats.stale, 1);
 		text_right(&t);
 		world_free(w);
 	}
-}
-
-/* Headers whose every field may be anything: memory stays whole, and the engine comes to an end. */
-static void
-noise(struct world *w, struct datagram *d)
-{
-	struct tokd_rep *rep = (void *)d->data;
-	uint32_t *fields[] = {&rep->ack, &rep->credit, &rep->first, &rep->total, &rep->ids_crc,
-		&rep->reason, &rep->text_end};
-
-	for (uint32_t i = world_dice(w, 4); i-- > 0;)
-		*fields[world_dice(w, 7)] =
-			world_dice(w, 2) ? world_dice(w, 100) : UINT32_MAX - world_dice(w, 3);
-	if (world_dice(w, 4) == 0)
-		rep->sack = w->seed;
-	if (world_dice(w, 16) == 0)
-		rep->flags ^= 1u << world_dice(w, 8);
-	if (world_dice(w, 16) == 0) {
-		rep->count = world_dice(w, 300);
-		d->len = (uint32_t)sizeof(*rep) + 4 * rep->count;
-	}
-}
-
-TEST(noise_in_replies_harms_nobody)
-{
-	struct tokd_engine_config config = many(16);
-	struct world *w = world_make(&config);
-	static struct text t[400];
-	uint32_t begun = 0, ended = 0;
-
-	w->spoil = noise;
-	w->lose = 50;
-	while (ended < 400) {
-		struct tokd_request *r;
-
-		for (; begun < 400 && tokd_engine_pending(w->e) < 16; begun++)
-			text_begin(w, &t[begun], world_dice(w, 20000), 0, 20001);
-		world_step(w);
-		while ((r = tokd_engine_done(w->e)) != NULL)
-			ended++;
-		assert_true(ended + tokd_engine_pending(w->e) == begun);
-	}
-	for (uint32_t i = 0; i < 400; i++)
-		text_free(&t[i]);
-	assert_int_equal(tokd_engine_pending(w->e), 0);
-	world_free(w);
 }

@@ -42,6 +42,24 @@ opened(const char *host, const struct loopback *f, const struct tokd_client_opti
 	return c;
 }
 
+static struct tokd_request
+a_prompt(char out[TOKD_GENERATE_ROOM], uint32_t limit)
+{
+	return (struct tokd_request){.text = "a prompt",
+		.len = 8,
+		.out = out,
+		.max_ids = TOKD_GENERATE_ROOM,
+		.flags = TOKD_REQUEST_GENERATE,
+		.limit = limit};
+}
+
+static void
+leave(struct tokd_client *c, struct loopback *f)
+{
+	tokd_client_close(c);
+	server_end(f);
+}
+
 static void
 one_text(const char *host, int family, bool spin)
 {
@@ -68,8 +86,7 @@ one_text(const char *host, int family, bool spin)
 	assert_non_null(strstr(tokd_client_error(c), "1000 bytes or more, but max_ids is 999"));
 	assert_int_equal(tokd_client_tokenize(c, text, 1000, ids, 999, 0), TOKD_E_ROOM);
 	assert_non_null(strstr(tokd_client_error(c), "1000 ids or more, but max_ids is 999"));
-	tokd_client_close(c);
-	server_end(&f);
+	leave(c, &f);
 }
 
 TEST(a_text_over_ipv4)
@@ -99,12 +116,7 @@ TEST(answers_of_a_model)
 	server_go(&f);
 	c = opened("127.0.0.1", &f, &options);
 	for (uint32_t cancels = 0; cancels < 2; cancels++) {
-		struct tokd_request *done, r = {.text = "a prompt",
-						   .len = 8,
-						   .out = out,
-						   .max_ids = sizeof(out),
-						   .flags = TOKD_REQUEST_GENERATE,
-						   .limit = 5000};
+		struct tokd_request *done, r = a_prompt(out, 5000);
 		struct tokd_made made = {0};
 		const char *text;
 		uint32_t n = 0;
@@ -133,8 +145,7 @@ TEST(answers_of_a_model)
 			assert_int_equal(n, 5000);
 		}
 	}
-	tokd_client_close(c);
-	server_end(&f);
+	leave(c, &f);
 }
 
 /* A datagram of another client is read after all that was sent before. */
@@ -166,12 +177,7 @@ TEST(closing_ends_answers_but_not_those_of_a_parent)
 	server_go(&f);
 	c = opened("127.0.0.1", &f, NULL);
 	for (uint32_t i = 0; i < 3; i++) {
-		prompt[i] = (struct tokd_request){.text = "a prompt",
-			.len = 8,
-			.out = out[i],
-			.max_ids = TOKD_GENERATE_ROOM,
-			.flags = TOKD_REQUEST_GENERATE,
-			.limit = 1000};
+		prompt[i] = a_prompt(out[i], 1000);
 		assert_int_equal(tokd_client_submit(c, &prompt[i]), TOKD_PENDING);
 		while (i < 2 && prompt[i].n_ids == 0)
 			tokd_client_wait(c, &done, 1, 20000);
@@ -204,12 +210,7 @@ static void
 taken_by(uint32_t most)
 {
 	static char out[TOKD_GENERATE_ROOM];
-	struct tokd_request *done, r = {.text = "a prompt",
-					   .len = 8,
-					   .out = out,
-					   .max_ids = sizeof(out),
-					   .flags = TOKD_REQUEST_GENERATE,
-					   .limit = 1000};
+	struct tokd_request *done, r = a_prompt(out, 1000);
 	struct tokd_client *c;
 	struct tokd_made made;
 	const char *text;
@@ -227,8 +228,7 @@ taken_by(uint32_t most)
 		;
 	p = (struct pollfd){.fd = tokd_client_fd(c), .events = POLLIN};
 	assert_int_equal(poll(&p, 1, 20000), 1);
-	tokd_client_close(c);
-	server_end(&f);
+	leave(c, &f);
 }
 
 TEST(taking_some_or_all_lets_the_model_go_on_without_another_call)
@@ -276,8 +276,7 @@ TEST(many_at_once)
 			assert_int_equal(ids[i][k], text[i + k]);
 	}
 	assert_int_equal(tokd_client_wait(c, done, 32, -1), 0); /* nothing is under way */
-	tokd_client_close(c);
-	server_end(&f);
+	leave(c, &f);
 }
 
 TEST(a_caller_that_was_away_reads_what_came_before_it_sends_again)
@@ -308,8 +307,7 @@ TEST(a_caller_that_was_away_reads_what_came_before_it_sends_again)
 		ended += tokd_client_wait(c, done, N, 5000);
 	assert_int_equal(tokd_client_stats(c).retransmits, 0);
 	assert_int_equal(tokd_client_stats(c).bad, 0);
-	tokd_client_close(c);
-	server_end(&f);
+	leave(c, &f);
 }
 
 TEST(a_flood_does_not_hold_off_the_time_limit)
@@ -352,8 +350,7 @@ TEST(a_text_in_one_datagram)
 		for (uint32_t i = 0; i < lengths[l]; i++)
 			assert_int_equal(ids[i], text[i]);
 	}
-	tokd_client_close(c);
-	server_end(&f);
+	leave(c, &f);
 }
 
 TEST(packets_fit_the_path_that_the_options_name)
@@ -380,8 +377,7 @@ TEST(packets_fit_the_path_that_the_options_name)
 		c = opened(cases[i].host, &f, &options);
 		assert_int_equal(
 			tokd_client_tokenize(c, text, sizeof(text), ids, 20000, 10000), 20000);
-		tokd_client_close(c);
-		server_end(&f);
+		leave(c, &f);
 	}
 }
 
@@ -437,12 +433,7 @@ TEST(polls_behind_a_packet_that_is_too_long_are_sent)
 	static uint32_t ids[2][5000];
 	static uint8_t bytes[5000];
 	const int before = leave_network();
-	struct tokd_request *done[2], r = {.text = "a prompt",
-					      .len = 8,
-					      .out = out,
-					      .max_ids = sizeof(out),
-					      .flags = TOKD_REQUEST_GENERATE,
-					      .limit = 1000};
+	struct tokd_request *done[2], r = a_prompt(out, 1000);
 	struct tokd_request text[2];
 	struct tokd_client *c;
 	struct loopback f;
@@ -470,8 +461,7 @@ TEST(polls_behind_a_packet_that_is_too_long_are_sent)
 		ended += tokd_client_wait(c, done, 2, 20000);
 	assert_int_equal(text[0].status, TOKD_OK);
 	assert_int_equal(text[1].status, TOKD_OK);
-	tokd_client_close(c);
-	server_end(&f);
+	leave(c, &f);
 	return_to_network(before);
 }
 
@@ -508,8 +498,7 @@ TEST(packets_grow_with_the_path_up_to_what_the_options_name)
 		assert_int_equal(tokd_client_wait(c, &done, 1, 20000), 1);
 		assert_int_equal(r.status, TOKD_OK);
 		assert_int_equal(r.packets, packets[i]);
-		tokd_client_close(c);
-		server_end(&f);
+		leave(c, &f);
 	}
 	return_to_network(before);
 }

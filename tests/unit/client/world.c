@@ -516,3 +516,10 @@ world_run(struct world *w, uint32_t n)
 		assert_true(more || n == 0);
 	}
 }
+
+void
+text_run(struct world *w, struct text *t, uint32_t len, uint32_t flags, uint32_t max_ids)
+{
+	text_begin(w, t, len, flags, max_ids);
+	world_run(w, 1);
+}

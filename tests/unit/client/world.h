@@ -90,6 +90,8 @@ uint32_t world_dice(struct world *w, uint32_t n);
 
 /* Take on a text of `len` bytes, which may be ids; room for `max_ids`, the length if 0. */
 void text_begin(struct world *w, struct text *t, uint32_t len, uint32_t flags, uint32_t max_ids);
+/* And until one request finished. */
+void text_run(struct world *w, struct text *t, uint32_t len, uint32_t flags, uint32_t max_ids);
 /* The same for a prompt: `limit` ids, `room` bytes for the answer, TOKD_GENERATE_ROOM if 0. */
 void prompt_begin(struct world *w, struct text *t, uint32_t len, uint32_t limit, uint32_t room);
 /* The i-th id that the server makes, and its text: how many bytes. */
@@ -100,12 +102,13 @@ uint16_t item_text(uint32_t i, char *text);
 void text_right(struct text *t);
 void text_free(struct text *t);
 
-/* A test of an engine with the usual settings, in the world `w`. */
-#define WORLD_TEST(name)                                                                           \
+/* A test of an engine with the usual settings, in the world `w`; or with others. */
+#define WORLD_TEST(name) WORLD_TEST_IN(name, world_make(NULL))
+#define WORLD_TEST_IN(name, made)                                                                  \
 	static void name##_in(struct world *w);                                                    \
 	TEST(name)                                                                                 \
 	{                                                                                          \
-		struct world *w = world_make(NULL);                                                \
+		struct world *w = made;                                                            \
 		name##_in(w);                                                                      \
 		world_free(w);                                                                     \
 	}                                                                                          \

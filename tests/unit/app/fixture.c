@@ -250,6 +250,13 @@ run(void)
 	} while (!rte_ring_empty(rx) || tokd_drr_waits(&fx->w.drr));
 }
 
+void
+receive(struct rte_mbuf *m)
+{
+	put(m);
+	run();
+}
+
 struct rte_mbuf *
 next_frame(void)
 {
@@ -259,6 +266,15 @@ next_frame(void)
 		return NULL;
 	rte_mbuf_sanity_check(m, 1);
 	assert_int_equal(rte_pktmbuf_linearize(m), 0); /* lets go of what points into the ring */
+	return m;
+}
+
+struct rte_mbuf *
+expect_frame(void)
+{
+	struct rte_mbuf *m = next_frame();
+
+	assert_non_null(m);
 	return m;
 }
 

@@ -105,16 +105,16 @@ struct frame {
 struct request data_request(uint64_t stream, uint32_t packet, uint32_t offset, const void *text,
 	uint32_t n, uint16_t flags);
 struct request poll_request(uint64_t stream, uint32_t ids_ack, uint32_t ids_end);
-struct frame make_frame(const struct request *r);
+struct frame make_frame(struct request r);
 /* Compute both checksums anew after a change. */
 void seal_frame(struct frame *f);
 struct rte_mbuf *raw_frame(const void *bytes, uint32_t n);
 /* The same bytes in segments of at most `cut` bytes after a first one of `first`. */
 struct rte_mbuf *cut_frame(struct rte_mbuf *m, uint32_t first, uint32_t cut);
 /* The right cookie for its sender, now. */
-uint64_t cookie_of(const struct request *r);
+uint64_t cookie_of(struct request r);
 void put(struct rte_mbuf *m);
-void send_request(const struct request *r);
+void send_request(struct request r);
 /* A whole text in packets of `cut` bytes, cut >= 1; returns how many packets. */
 uint32_t send_text(uint64_t stream, const void *text, uint32_t n, uint32_t cut, uint16_t flags);
 /* Packet `packet` of that text. */
@@ -126,6 +126,10 @@ uint32_t text_packets(uint32_t n, uint32_t cut);
 
 /* Until the RX queue is empty. */
 void run(void);
+/* And before that: a frame, a request, a whole text. */
+void receive(struct rte_mbuf *m);
+void ask(struct request r);
+void ask_text(uint64_t stream, const void *text, uint32_t n, uint32_t cut, uint16_t flags);
 
 /* ---- frames out ---- */
 
@@ -138,12 +142,16 @@ struct reply {
 
 /* The next frame out, or NULL; the caller frees it. */
 struct rte_mbuf *next_frame(void);
+/* It is there. */
+struct rte_mbuf *expect_frame(void);
 /* The next reply out, checked for form; false if there is none. */
 bool next_reply(struct reply *r);
 /* Drop what has been sent so far; returns how many frames. */
 uint32_t drain(void);
 /* There is exactly one reply, with these. */
 void expect_fail(enum tokd_reason reason);
+/* That is the only reply to this. */
+void expect_refusal(struct request r, enum tokd_reason reason);
 struct reply expect_reply(void);
 void expect_nothing(void);
 void expect_count(enum tokd_counter c, uint64_t n);

@@ -73,9 +73,7 @@ send_text(uint64_t stream, const void *text, uint32_t n, uint32_t cut, uint16_t 
 	uint32_t packets = text_packets(n, cut);
 
 	for (uint32_t i = 0; i < packets; i++) {
-		struct request r = text_packet(stream, text, n, cut, flags, i);
-
-		send_request(&r);
+		send_request(text_packet(stream, text, n, cut, flags, i));
 		if (i % 64 == 63)
 			run();
 	}
@@ -116,22 +114,22 @@ seal_frame(struct frame *f)
 }
 
 uint64_t
-cookie_of(const struct request *r)
+cookie_of(struct request r)
 {
 	const struct tokd_peer peer = {
-		.addr = tokd_addr_v4(rte_cpu_to_be_32(r->ip != 0 ? r->ip : CLIENT_IP)),
+		.addr = tokd_addr_v4(rte_cpu_to_be_32(r.ip != 0 ? r.ip : CLIENT_IP)),
 		.mac = client_mac,
-		.port = rte_cpu_to_be_16(r->port != 0 ? r->port : CLIENT_PORT)};
+		.port = rte_cpu_to_be_16(r.port != 0 ? r.port : CLIENT_PORT)};
 
 	return tokd_cookie_make(&fx->w, &peer);
 }
 
 struct frame
-make_frame(const struct request *r)
+make_frame(struct request r)
 {
-	uint8_t bytes[14 + 20 + 8 + sizeof(r->req) + JUMBO_TEXT] = {0};
-	uint32_t payload = sizeof(r->req) + r->n;
-	struct tokd_req req = r->req;
+	uint8_t bytes[14 + 20 + 8 + sizeof(r.req) + JUMBO_TEXT] = {0};
+	uint32_t payload = sizeof(r.req) + r.n;
+	struct tokd_req req = r.req;
 	struct frame f;
 
 	if (fx->validated && req.cookie == 0)
@@ -149,22 +147,36 @@ make_frame(const struct request *r)
 	f.ip->total_length = rte_cpu_to_be_16((uint16_t)(20 + 8 + payload));
 	f.ip->time_to_live = 64;
 	f.ip->next_proto_id = IPPROTO_UDP;
-	f.ip->src_addr = rte_cpu_to_be_32(r->ip != 0 ? r->ip : CLIENT_IP);
+	f.ip->src_addr = rte_cpu_to_be_32(r.ip != 0 ? r.ip : CLIENT_IP);
 	f.ip->dst_addr = fx->w.ip;
-	f.udp->src_port = rte_cpu_to_be_16(r->port != 0 ? r->port : CLIENT_PORT);
+	f.udp->src_port = rte_cpu_to_be_16(r.port != 0 ? r.port : CLIENT_PORT);
 	f.udp->dst_port = fx->w.udp_port;
 	f.udp->dgram_len = rte_cpu_to_be_16((uint16_t)(8 + payload));
 	memcpy(f.payload, &req, sizeof(req));
-	if (r->n > 0)
-		memcpy(f.payload + sizeof(r->req), r->text, r->n);
+	if (r.n > 0)
+		memcpy(f.payload + sizeof(r.req), r.text, r.n);
 	seal_frame(&f);
 	return f;
 }
 
 void
-send_request(const struct request *r)
+send_request(struct request r)
 {
 	put(make_frame(r).m);
+}
+
+void
+ask(struct request r)
+{
+	send_request(r);
+	run();
+}
+
+void
+ask_text(uint64_t stream, const void *text, uint32_t n, uint32_t cut, uint16_t flags)
+{
+	send_text(stream, text, n, cut, flags);
+	run();
 }
 
 bool
@@ -232,6 +244,13 @@ expect_fail(enum tokd_reason reason)
 	assert_int_equal(r.rep.flags, TOKD_F_FAIL);
 	assert_int_equal(r.rep.reason, reason);
 	assert_int_equal(r.rep.count, 0);
+}
+
+void
+expect_refusal(struct request r, enum tokd_reason reason)
+{
+	ask(r);
+	expect_fail(reason);
 }
 
 void

@@ -42,8 +42,7 @@ TEST(block_keys_are_those_of_the_whole_text_in_each_scheme)
 		for (uint32_t i = 0; i < RTE_DIM(sizes); i++) {
 			begin((enum tokb_scheme)scheme, sizes[i], setup);
 			for (uint32_t c = 0; c < RTE_DIM(cuts); c++) {
-				send_text(++stream, text, TEXT, cuts[c], 0);
-				run();
+				ask_text(++stream, text, TEXT, cuts[c], 0);
 				expect_text(stream, text, TEXT);
 				drain();
 			}
@@ -65,12 +64,9 @@ TEST(block_keys_are_in_the_header_of_the_ring)
 TEST(block_keys_are_there_before_the_last_packet)
 {
 	struct text_ids *got = calloc(1, sizeof(*got));
-	struct request r;
 
 	begin(TOKB_LLM_D, 16, setup);
-	r = text_packet(1, text, TEXT, 1000, 0, 0);
-	send_request(&r);
-	run();
+	ask(text_packet(1, text, TEXT, 1000, 0, 0));
 	gather(1, got);
 	assert_int_equal(got->last_flags, 0);
 	assert_int_equal(got->n_keys, got->n / 16);
@@ -82,15 +78,14 @@ TEST(block_keys_are_there_before_the_last_packet)
 }
 
 static bool
-is_fed(const struct request *r)
+is_fed(struct request r)
 {
 	struct reply rep = {0};
 
-	send_request(r);
-	run();
+	ask(r);
 	while (next_reply(&rep))
 		continue;
-	return rep.rep.ack > r->req.packet || (rep.rep.flags & TOKD_F_DONE);
+	return rep.rep.ack > r.req.packet || (rep.rep.flags & TOKD_F_DONE);
 }
 
 /* What was not fed has changed no key; what is fed later goes on with them. */
@@ -101,15 +96,13 @@ TEST(block_keys_go_on_after_the_ring_was_full)
 
 	begin(TOKB_VLLM_SHA256_CBOR, 1, setup_small_ring);
 	reader_join(0);
-	while (!fx->w.ring.full) {
-		send_text(other++, text, 500, 500, 0);
-		run();
-	}
+	while (!fx->w.ring.full)
+		ask_text(other++, text, 500, 500, 0);
 	drain();
 	for (uint32_t packet = 0; packet < 3; packet++) {
 		const struct request r = text_packet(1, text, TEXT, 1000, 0, packet);
 
-		for (uint32_t i = 0; !is_fed(&r); i++) {
+		for (uint32_t i = 0; !is_fed(r); i++) {
 			assert_true(i < 100);
 			gather(1, got);
 			atomic_store(&fx->cursor[0], fx->w.ring.head);
@@ -134,8 +127,7 @@ TEST(block_keys_of_another_vocabulary_have_its_model)
 	fx->vocab = 1;
 	r = text_packet(1, text, 500, 500, 0, 0);
 	r.req.vocab = fx->w.terms->vocab[1].checksum;
-	send_request(&r);
-	run();
+	ask(r);
 	expect_text(1, text, 500);
 	drain();
 	end();

@@ -71,8 +71,7 @@ FIXTURE_TEST(decode_of_every_cut_gives_the_same_text)
 		struct reply last;
 
 		make_ids(150, 1, cut % 2);
-		send_text(cut, ids, 4 * n_ids, cut, DECODE | (cut % 3 ? TOKD_F_STREAM : 0));
-		run();
+		ask_text(cut, ids, 4 * n_ids, cut, DECODE | (cut % 3 ? TOKD_F_STREAM : 0));
 		last = take_text(cut % 2 == 0);
 		expect_whole(&last);
 	}
@@ -94,9 +93,9 @@ FIXTURE_TEST(decode_of_packets_out_of_order_and_of_segments)
 
 	make_ids(IDS, 2, false);
 	for (uint32_t i = text_packets(4 * n_ids, cut); i-- > 0;) {
-		struct request r = text_packet(1, ids, 4 * n_ids, cut, DECODE, i);
 
-		put(cut_frame(make_frame(&r).m, 14 + 20 + 8 + 64 + i % 7, 201));
+		put(cut_frame(make_frame(text_packet(1, ids, 4 * n_ids, cut, DECODE, i)).m,
+			14 + 20 + 8 + 64 + i % 7, 201));
 	}
 	run();
 	last = take_text(true);
@@ -105,10 +104,7 @@ FIXTURE_TEST(decode_of_packets_out_of_order_and_of_segments)
 
 FIXTURE_TEST(decode_of_nothing_is_an_empty_text)
 {
-	struct request r = text_packet(1, ids, 0, 100, DECODE, 0);
-
-	send_request(&r);
-	run();
+	ask(text_packet(1, ids, 0, 100, DECODE, 0));
 	assert_int_equal(expect_reply().rep.flags, TOKD_F_DONE);
 }
 
@@ -126,8 +122,7 @@ FIXTURE_TEST(decode_names_the_id_that_is_none)
 			make_ids(30, 3, false);
 			n_ids = 20;
 			ids[at] = bad[stream % RTE_DIM(bad)];
-			send_text(++stream, ids, 4 * n_ids, cut, DECODE);
-			run();
+			ask_text(++stream, ids, 4 * n_ids, cut, DECODE);
 			while (next_reply(&rep))
 				;
 			assert_int_equal(rep.rep.flags & ~TOKD_F_DECODE, TOKD_F_FAIL);
@@ -145,23 +140,14 @@ FIXTURE_TEST(decode_must_be_asked_for_in_all_packets_and_for_whole_ids)
 {
 	static const uint16_t flags[] = {
 		TOKD_F_SKIP_SPECIAL, DECODE | TOKD_F_SHORT, DECODE | TOKD_F_LAST};
-	struct request r;
 
 	make_ids(30, 4, false);
-	for (uint32_t i = 0; i < RTE_DIM(flags); i++) {
-		r = data_request(1 + i, 0, 0, ids, 6, flags[i]);
-		send_request(&r);
-		run();
-		expect_fail(TOKD_R_LENGTH);
-	}
+	for (uint32_t i = 0; i < RTE_DIM(flags); i++)
+		expect_refusal(data_request(1 + i, 0, 0, ids, 6, flags[i]), TOKD_R_LENGTH);
 	for (uint32_t i = 0; i < 2; i++) {
-		r = data_request(10 + i, 0, 0, ids, 8, i == 0 ? DECODE : TOKD_F_IDS);
-		send_request(&r);
-		run();
+		ask(data_request(10 + i, 0, 0, ids, 8, i == 0 ? DECODE : TOKD_F_IDS));
 		drain();
-		r = data_request(10 + i, 1, 8, ids, 8, i == 0 ? TOKD_F_IDS : DECODE);
-		send_request(&r);
-		run();
+		ask(data_request(10 + i, 1, 8, ids, 8, i == 0 ? TOKD_F_IDS : DECODE));
 		assert_true(drain() > 0);
 		expect_count(C_STREAMS_FAILED, i + 1);
 	}
@@ -171,14 +157,12 @@ FIXTURE_TEST(decode_gives_no_text_longer_than_max_text)
 {
 	make_ids(400, 5, false);
 	fx->w.terms->max_text = RTE_MAX(4 * n_ids, n_want);
-	send_text(1, ids, 4 * n_ids, 1000, DECODE);
-	run();
+	ask_text(1, ids, 4 * n_ids, 1000, DECODE);
 	assert_true(take_text(true).rep.flags & TOKD_F_DONE);
 	fx->w.terms->max_text = 4 * 4;
 	for (uint32_t i = 0; i < 4; i++)
 		ids[i] = tok_vocab_info(fx->w.terms->vocab[0].tok).n_ids - 4; /* " token" */
-	send_text(2, ids, 4 * 4, 1000, DECODE);
-	run();
+	ask_text(2, ids, 4 * 4, 1000, DECODE);
 	expect_fail(TOKD_R_TEXT_TOO_LONG);
 }
 
@@ -195,8 +179,7 @@ FIXTURE_TEST(decode_stops_until_text_is_acknowledged)
 		ids[i] = long_id;
 	do {
 		r = data_request(1, p, 4 * n * p, ids, 4 * n, DECODE | TOKD_F_STREAM);
-		send_request(&r);
-		run();
+		ask(r);
 		while (next_reply(&rep))
 			;
 	} while (rep.rep.ack == ++p);
@@ -205,8 +188,7 @@ FIXTURE_TEST(decode_stops_until_text_is_acknowledged)
 	assert_int_equal(rep.rep.credit, 0);
 	expect_count(C_DROP_REPLY_WINDOW, 1);
 	r.req.ids_ack = total;
-	send_request(&r);
-	run();
+	ask(r);
 	while (next_reply(&rep))
 		;
 	assert_int_equal(rep.rep.ack, p);
@@ -220,14 +202,11 @@ TEST_WITH(decode_again_also_from_the_side_store, setup_small_ring_and_side_store
 	struct reply last;
 
 	make_ids(1000, 6, false);
-	send_text(1, ids, 4 * n_ids, 130, DECODE);
-	run();
+	ask_text(1, ids, 4 * n_ids, 130, DECODE);
 	drain();
 	for (uint64_t lap = 0; fx->w.ring.head < 3 * SMALL_RING_BYTES; lap++) {
-		r = poll_request(1, 0, 0);
-		send_request(&r);
-		send_text(100 + lap, "hello world", 11, 100, 0);
-		run();
+		send_request(poll_request(1, 0, 0));
+		ask_text(100 + lap, "hello world", 11, 100, 0);
 		drain();
 	}
 	expect_count(C_SIDE_COPIED, n_want);
@@ -237,8 +216,7 @@ TEST_WITH(decode_again_also_from_the_side_store, setup_small_ring_and_side_store
 		r = poll_request(1, from, n_want);
 		n_got = from;
 		memcpy(got, want, from);
-		send_request(&r);
-		run();
+		ask(r);
 		last = take_text(true);
 		expect_whole(&last);
 	}

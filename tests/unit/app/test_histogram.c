@@ -24,13 +24,6 @@ times(enum tokd_stage stage)
 	return tokd_histogram_count(&fx->w.time[stage]);
 }
 
-static void
-ask(const struct request *r)
-{
-	send_request(r);
-	run();
-}
-
 FIXTURE_TEST(histogram_buckets_follow_each_other_without_gap)
 {
 	assert_int_equal(tokd_histogram_from(0), 0);
@@ -120,12 +113,8 @@ FIXTURE_TEST(stages_of_a_text_are_counted_once_each)
 	struct text_ids *got = calloc(1, sizeof(*got));
 	uint64_t reply;
 
-	for (uint32_t i = 0; i < 3; i++) {
-		struct request r = text_packet(1, "hello hello hello", 17, 6, TOKD_F_IDS, i);
-
-		send_request(&r);
-		run();
-	}
+	for (uint32_t i = 0; i < 3; i++)
+		ask(text_packet(1, "hello hello hello", 17, 6, TOKD_F_IDS, i));
 	gather(1, got);
 	assert_true(got->records > 1);
 	assert_int_equal(times(T_WIRE_TO_RING), got->records);
@@ -142,7 +131,7 @@ FIXTURE_TEST(stages_of_a_text_are_counted_once_each)
 	free(got);
 
 	/* Answered again, but not first. */
-	ask(&(struct request){.req = poll_request(1, 0, 100).req});
+	ask((struct request){.req = poll_request(1, 0, 100).req});
 	assert_true(drain() > 0);
 	assert_int_equal(times(T_RING_TO_REPLY), 1);
 	assert_int_equal(fx->w.time[T_RING_TO_REPLY].sum, reply);
@@ -171,11 +160,11 @@ FIXTURE_TEST(stages_count_from_the_packet_that_came_first)
 	struct request first = text_packet(1, "hello hello", 11, 6, 0, 0);
 	uint64_t early, late, now;
 
-	ask(&second);
+	ask(second);
 	early = fx->w.t_burst;
 	assert_int_equal(times(T_WIRE_TO_RING), 0);
 	rte_delay_us_block(2000);
-	ask(&first);
+	ask(first);
 	late = fx->w.t_burst;
 	drain();
 	now = rte_rdtsc();
@@ -189,11 +178,8 @@ FIXTURE_TEST(stages_count_from_the_packet_that_came_first)
 
 FIXTURE_TEST(stages_of_a_text_that_failed_have_no_end)
 {
-	struct request r = data_request(1, 0, 0, "hello wor", 9, TOKD_F_IDS);
-
-	ask(&r);
-	r = data_request(1, 1, 100, "hello", 5, TOKD_F_IDS | TOKD_F_LAST);
-	ask(&r);
+	ask(data_request(1, 0, 0, "hello wor", 9, TOKD_F_IDS));
+	ask(data_request(1, 1, 100, "hello", 5, TOKD_F_IDS | TOKD_F_LAST));
 	expect_count(C_STREAMS_FAILED, 1);
 	drain();
 	assert_int_equal(times(T_WIRE_TO_RING), 1); /* no ABORT record either */

@@ -45,8 +45,7 @@ send_packet(uint64_t stream, uint32_t i, uint32_t vocab)
 	struct request r = text_packet(stream, text, sizeof(text), CUT, TOKD_F_IDS, i);
 
 	r.req.vocab = vocab;
-	send_request(&r);
-	run();
+	ask(r);
 }
 
 /* All but the last packet. Returns the number of that. */
@@ -91,8 +90,7 @@ FIXTURE_TEST(reload_lets_a_text_end_with_the_vocabulary_it_began_with)
 	assert_int_equal(expect_reply().rep.total, n[0]);
 	expect_count(C_STREAMS_OPENED, 1);
 	fx->vocab = 0;
-	send_text(2, text, sizeof(text), sizeof(text), TOKD_F_IDS);
-	run();
+	ask_text(2, text, sizeof(text), sizeof(text), TOKD_F_IDS);
 	expect_done(ids[1], n[1]);
 }
 

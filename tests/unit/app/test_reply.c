@@ -49,8 +49,7 @@ FIXTURE_TEST(reply_carries_the_ids_of_a_small_text)
 	struct reply r;
 
 	texts(50, 1);
-	send_text(1, text, 50, 100, TOKD_F_IDS);
-	run();
+	ask_text(1, text, 50, 100, TOKD_F_IDS);
 	r = expect_reply();
 	assert_int_equal(r.rep.flags, TOKD_F_DONE | TOKD_F_FIRST);
 	assert_int_equal(r.rep.count, n_want);
@@ -65,8 +64,7 @@ FIXTURE_TEST(reply_has_ids_of_two_bytes_if_asked)
 
 	texts(1000, 1);
 	assert_in_range(n_want, TOKD_REPLY_IDS + 1, 2 * TOKD_REPLY_IDS);
-	send_text(1, text, 1000, 400, TOKD_F_IDS | TOKD_F_SHORT);
-	run();
+	ask_text(1, text, 1000, 400, TOKD_F_IDS | TOKD_F_SHORT);
 	if (fx_zero_copy) { /* of 4 bytes: they need no copy */
 		r = take_ids();
 		expect_all_ids(&r);
@@ -92,7 +90,7 @@ longest_reply(uint64_t id, uint32_t n, uint16_t flags, uint32_t most)
 		struct request one = text_packet(id, text, n, 1000, flags, i);
 
 		one.req.reply_max = most;
-		send_request(&one);
+		send_request(one);
 	}
 	run();
 	while (next_reply(&r))
@@ -151,8 +149,7 @@ FIXTURE_TEST(reply_waits_until_it_is_full)
 		struct reply rep;
 
 		r.req.ids_ack = n_got;
-		send_request(&r);
-		run();
+		ask(r);
 		if (i + 1 == packets)
 			break;
 		while (next_reply(&rep)) {
@@ -177,8 +174,7 @@ FIXTURE_TEST(reply_streams_ids_at_every_burst)
 		struct request r = text_packet(1, text, 3000, 30, TOKD_F_IDS | TOKD_F_STREAM, i);
 
 		r.req.ids_ack = n_got;
-		send_request(&r);
-		run();
+		ask(r);
 		last = take_ids();
 		assert_int_equal(n_got, last.rep.total);
 	}
@@ -189,20 +185,16 @@ FIXTURE_TEST(reply_streams_ids_at_every_burst)
 
 FIXTURE_TEST(reply_again_on_poll)
 {
-	struct request r;
 	struct reply last, rep;
 
 	texts(4000, 4);
-	send_text(1, text, 4000, 1000, TOKD_F_IDS);
-	run();
+	ask_text(1, text, 4000, 1000, TOKD_F_IDS);
 	last = take_ids();
 	expect_all_ids(&last);
 	expect_count(C_REPLY_AGAIN, 0);
 
 	/* Say that [100, 500) are missing. */
-	r = poll_request(1, 100, 500);
-	send_request(&r);
-	run();
+	ask(poll_request(1, 100, 500));
 	assert_true(next_reply(&rep));
 	assert_int_equal(rep.rep.first, 100);
 	assert_int_equal(rep.rep.count, TOKD_REPLY_IDS);
@@ -215,26 +207,17 @@ FIXTURE_TEST(reply_again_on_poll)
 	expect_count(C_REPLY_AGAIN, 2);
 
 	/* An old POLL, overtaken: nothing below 100 is owed any more. */
-	r = poll_request(1, 50, 120);
-	send_request(&r);
-	run();
+	ask(poll_request(1, 50, 120));
 	rep = expect_reply();
 	assert_int_equal(rep.rep.first, 100);
 	assert_int_equal(rep.rep.count, 20);
 	/* Beyond the end there is nothing. */
-	r = poll_request(1, n_want + 5, n_want + 50);
-	send_request(&r);
-	run();
+	ask(poll_request(1, n_want + 5, n_want + 50));
 	assert_int_equal(expect_reply().rep.count, 0);
 	/* All acknowledged and let go of. */
-	r = poll_request(1, n_want, 0);
-	send_request(&r);
-	run();
+	ask(poll_request(1, n_want, 0));
 	assert_int_equal(expect_reply().rep.flags, TOKD_F_DONE);
-	r = poll_request(1, 0, n_want);
-	send_request(&r);
-	run();
-	expect_fail(TOKD_R_EXPIRED);
+	expect_refusal(poll_request(1, 0, n_want), TOKD_R_EXPIRED);
 }
 
 FIXTURE_TEST(reply_again_is_bounded_per_poll_and_by_what_was_received)
@@ -244,9 +227,7 @@ FIXTURE_TEST(reply_again_is_bounded_per_poll_and_by_what_was_received)
 
 	texts(TEXT_BYTES, 5);
 	for (uint32_t i = 0; i < 40; i++) {
-		r = text_packet(1, text, TEXT_BYTES, 1000, TOKD_F_IDS, i);
-		send_request(&r);
-		run();
+		ask(text_packet(1, text, TEXT_BYTES, 1000, TOKD_F_IDS, i));
 		take_ids();
 	}
 	assert_int_equal(n_got, n_want);
@@ -258,7 +239,7 @@ FIXTURE_TEST(reply_again_is_bounded_per_poll_and_by_what_was_received)
 
 		r = poll_request(1, 0, n_want);
 		for (uint32_t k = 0; k < polls; k++)
-			send_request(&r);
+			send_request(r);
 		run();
 		in += polls * sizeof(struct tokd_req);
 		for (uint32_t k = 0; next_reply(&rep); k++) {
@@ -278,8 +259,7 @@ FIXTURE_TEST(reply_never_exceeds_a_request_to_which_nothing_is_owed)
 		data_request(9, 1, 5, "x", 1, TOKD_F_IDS)};
 
 	for (uint32_t i = 0; i < 3; i++) {
-		send_request(&r[i]);
-		run();
+		ask(r[i]);
 		assert_true(expect_reply().udp_payload <= sizeof(struct tokd_req));
 	}
 }
@@ -293,24 +273,19 @@ FIXTURE_TEST(reply_window_that_is_full_closes_the_credit)
 
 	texts(n, 6);
 	for (i = 0; i < packets && fx->w.counter[C_DROP_REPLY_WINDOW] == 0; i++) {
-		r = text_packet(1, text, n, cut, flags, i);
-		send_request(&r);
-		run();
+		ask(text_packet(1, text, n, cut, flags, i));
 		rep = take_ids();
 	}
 	assert_in_range(i, TOKD_STREAM_RECS, packets - 1);
 	assert_int_equal(rep.rep.credit, 0);
 	assert_int_equal(rep.rep.ack, i - 1);
-	r = poll_request(1, n_got, 0);
-	send_request(&r);
-	run();
+	ask(poll_request(1, n_got, 0));
 	rep = take_ids();
 	assert_int_equal(rep.rep.credit, TOKD_WIRE_WINDOW);
 	for (i--; i < packets; i++) {
 		r = text_packet(1, text, n, cut, flags, i);
 		r.req.ids_ack = n_got; /* DATA acknowledges as well */
-		send_request(&r);
-		run();
+		ask(r);
 		rep = take_ids();
 	}
 	expect_all_ids(&rep);
@@ -328,8 +303,7 @@ FIXTURE_TEST(reply_goes_before_small_records_fill_the_window)
 		struct request r = text_packet(1, text, n, 1, TOKD_F_IDS, i);
 
 		r.req.ids_ack = n_got;
-		send_request(&r);
-		run();
+		ask(r);
 		last = take_ids();
 	}
 	expect_all_ids(&last);
@@ -338,17 +312,12 @@ FIXTURE_TEST(reply_goes_before_small_records_fill_the_window)
 
 FIXTURE_TEST(reply_to_poll_flushes_ids_that_wait)
 {
-	struct request r;
 	struct reply rep;
 
 	texts(100, 8);
-	r = text_packet(1, text, 100, 60, TOKD_F_IDS, 0);
-	send_request(&r);
-	run();
+	ask(text_packet(1, text, 100, 60, TOKD_F_IDS, 0));
 	expect_nothing();
-	r = poll_request(1, 0, 1000);
-	send_request(&r);
-	run();
+	ask(poll_request(1, 0, 1000));
 	rep = expect_reply();
 	assert_true(rep.rep.count > 0);
 	assert_int_equal(rep.rep.count, rep.rep.total);
@@ -365,10 +334,9 @@ TEST_WITH(reply_of_a_burst_larger_than_the_ring_is_not_overwritten, setup_small_
 	n_want = whole(text, 700, want, RTE_DIM(want));
 	do {
 		for (uint32_t s = 0; s < STREAMS; s++) {
-			struct request r = text_packet(s, text, 700, 700, TOKD_F_IDS, 0);
 
 			if (carried[s] < n_want)
-				send_request(&r);
+				send_request(text_packet(s, text, 700, 700, TOKD_F_IDS, 0));
 		}
 		tokd_worker_turn(&fx->w);
 		while (next_reply(&rep)) {
@@ -390,26 +358,17 @@ TEST_WITH(reply_of_a_burst_larger_than_the_ring_is_not_overwritten, setup_small_
 
 TEST_WITH(reply_goes_before_the_ring_overwrites_its_ids, setup_small_ring, teardown)
 {
-	struct request r;
-
 	texts(100, 11);
-	r = text_packet(1, text, 100, 40, TOKD_F_IDS, 0);
-	send_request(&r);
-	run();
-	r = text_packet(1, text, 100, 40, TOKD_F_IDS, 1);
-	send_request(&r);
-	run();
+	ask(text_packet(1, text, 100, 40, TOKD_F_IDS, 0));
+	ask(text_packet(1, text, 100, 40, TOKD_F_IDS, 1));
 	expect_nothing(); /* too few to fill a packet */
 	memset(text, 0xff, 700);
 	for (uint64_t s = 10; fx->w.ring.head < SMALL_RING_BYTES / 2 + 1000; s++) {
-		send_text(s, text, 700, 700, 0);
-		run();
+		ask_text(s, text, 700, 700, 0);
 		drain();
 	}
 	make_text(text, 100, 11);
-	r = data_request(1, 2, 80, text + 80, 10, TOKD_F_IDS);
-	send_request(&r);
-	run();
+	ask(data_request(1, 2, 80, text + 80, 10, TOKD_F_IDS));
 	n_got = expect_reply().rep.count;
 	assert_true(n_got > 10);
 }
@@ -423,8 +382,7 @@ overwrite(void)
 
 	make_text(other, sizeof(other), 99);
 	for (uint64_t s = 1000; fx->w.ring.head < until; s++) {
-		send_text(s, other, sizeof(other), 1000, 0);
-		run();
+		ask_text(s, other, sizeof(other), 1000, 0);
 		drain();
 		/* Finished streams of other texts make room for one another. */
 		while (TAILQ_FIRST(&fx->w.streams->finished) != NULL &&
@@ -441,21 +399,14 @@ overwrite(void)
 
 TEST_WITH(reply_of_ids_that_were_overwritten_is_expired, setup_small_ring, teardown)
 {
-	struct request r;
 
 	/* A finished stream. */
 	texts(100, 9);
-	send_text(1, text, 100, 100, TOKD_F_IDS);
-	run();
+	ask_text(1, text, 100, 100, TOKD_F_IDS);
 	drain();
 	overwrite();
-	r = poll_request(1, 0, n_want);
-	send_request(&r);
-	run();
-	expect_fail(TOKD_R_EXPIRED);
-	r = poll_request(1, 0, 0); /* its totals are known all the same */
-	send_request(&r);
-	run();
+	expect_refusal(poll_request(1, 0, n_want), TOKD_R_EXPIRED);
+	ask(poll_request(1, 0, 0)); /* its totals are known all the same */
 	assert_int_equal(expect_reply().rep.flags, TOKD_F_DONE);
 	expect_count(C_STREAMS_FAILED, 0);
 }
@@ -463,29 +414,18 @@ TEST_WITH(reply_of_ids_that_were_overwritten_is_expired, setup_small_ring, teard
 TEST_WITH(reply_of_ids_of_an_open_stream_overwritten_fails_it, setup_small_ring, teardown)
 {
 	struct text_ids *ids = calloc(1, sizeof(*ids));
-	struct request r;
 
 	texts(100, 9);
 	/* Sent once, asked for again too late. */
-	r = text_packet(1, text, 100, 60, TOKD_F_IDS | TOKD_F_STREAM, 0);
-	send_request(&r);
-	run();
+	ask(text_packet(1, text, 100, 60, TOKD_F_IDS | TOKD_F_STREAM, 0));
 	assert_true(expect_reply().rep.count > 0);
 	/* Never sent: too few to fill a packet. */
-	r = text_packet(2, text, 100, 60, TOKD_F_IDS, 0);
-	send_request(&r);
-	run();
+	ask(text_packet(2, text, 100, 60, TOKD_F_IDS, 0));
 	expect_nothing();
 	overwrite();
 	fx->read_pos = fx->w.ring.head;
-	r = poll_request(1, 0, 5);
-	send_request(&r);
-	run();
-	expect_fail(TOKD_R_EXPIRED);
-	r = text_packet(2, text, 100, 60, TOKD_F_IDS, 1);
-	send_request(&r);
-	run();
-	expect_fail(TOKD_R_EXPIRED);
+	expect_refusal(poll_request(1, 0, 5), TOKD_R_EXPIRED);
+	expect_refusal(text_packet(2, text, 100, 60, TOKD_F_IDS, 1), TOKD_R_EXPIRED);
 	expect_count(C_STREAMS_FAILED, 1);
 	expect_count(C_STREAMS_DONE, fx->w.counter[C_STREAMS_OPENED] - 1);
 	free(ids);
@@ -494,13 +434,11 @@ TEST_WITH(reply_of_ids_of_an_open_stream_overwritten_fails_it, setup_small_ring,
 FIXTURE_TEST(reply_without_an_mbuf_is_counted_and_asked_for_again)
 {
 	struct rte_mbuf *all[POOL_MBUFS];
-	struct request r;
 	struct frame f;
 	uint32_t n = 0;
 
 	texts(50, 10);
-	r = text_packet(1, text, 50, 100, TOKD_F_IDS, 0);
-	f = make_frame(&r);
+	f = make_frame(text_packet(1, text, 50, 100, TOKD_F_IDS, 0));
 	put(f.m);
 	while ((all[n] = rte_pktmbuf_alloc(fx_pool)) != NULL)
 		n++;
@@ -512,9 +450,7 @@ FIXTURE_TEST(reply_without_an_mbuf_is_counted_and_asked_for_again)
 	rte_pktmbuf_free(f.m);
 	for (uint32_t i = 0; i < n; i++)
 		rte_pktmbuf_free(all[i]);
-	r = poll_request(1, 0, 0);
-	send_request(&r);
-	run();
+	ask(poll_request(1, 0, 0));
 	assert_int_equal(expect_reply().rep.count, n_want);
 }
 
@@ -524,15 +460,12 @@ FIXTURE_TEST(reply_goes_to_where_the_latest_packet_came_from)
 	struct rte_mbuf *m;
 	struct frame f;
 
-	send_request(&r);
-	run();
+	ask(r);
 	r = poll_request(1, 0, 0);
-	f = make_frame(&r);
+	f = make_frame(r);
 	f.eth->src_addr.addr_bytes[5] = 77; /* the client's router changed */
-	put(f.m);
-	run();
-	m = next_frame();
-	assert_non_null(m);
+	receive(f.m);
+	m = expect_frame();
 	assert_int_equal(rte_pktmbuf_mtod(m, struct rte_ether_hdr *)->dst_addr.addr_bytes[5], 77);
 	rte_pktmbuf_free(m);
 }
@@ -554,7 +487,7 @@ arrive(uint16_t port, uint16_t queue, struct rte_mbuf **m, uint16_t n, uint16_t 
 		struct request r =
 			text_packet(1, a->text, sizeof(a->text), 50, a->flags, a->next++);
 
-		send_request(&r);
+		send_request(r);
 	}
 	return n;
 }
@@ -562,11 +495,10 @@ arrive(uint16_t port, uint16_t queue, struct rte_mbuf **m, uint16_t n, uint16_t 
 static void
 one_turn_while_packets_arrive(struct arriving *a)
 {
-	struct request r = text_packet(1, a->text, sizeof(a->text), 50, a->flags, 0);
 	const struct rte_eth_rxtx_callback *callback;
 
 	a->next = 1;
-	send_request(&r);
+	send_request(text_packet(1, a->text, sizeof(a->text), 50, a->flags, 0));
 	callback = rte_eth_add_rx_callback(fx->w.port, fx->w.queue, arrive, a);
 	assert_non_null(callback);
 	tokd_worker_turn(&fx->w);

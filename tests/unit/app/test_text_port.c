@@ -9,7 +9,7 @@ static struct rte_mbuf *
 text_frame(const void *text, uint32_t n)
 {
 	struct request r = {.req = {0}, .text = text, .n = n};
-	struct frame f = make_frame(&r);
+	struct frame f = make_frame(r);
 
 	/* The text takes the place of the request. */
 	memmove(f.payload, f.payload + sizeof(r.req), n);
@@ -71,14 +71,12 @@ FIXTURE_TEST(text_port_answers_in_decimal)
 	for (uint32_t i = 0; i < RTE_DIM(texts); i++) {
 		uint32_t n = (uint32_t)strlen(texts[i]);
 
-		put(text_frame(texts[i], n));
-		run();
+		receive(text_frame(texts[i], n));
 		assert_int_equal(answers(line, sizeof(line)), 1);
 		expect_ids_of(line, texts[i], n);
 		expect_text(i, texts[i], n);
 	}
-	put(text_frame("", 0));
-	run();
+	receive(text_frame("", 0));
 	assert_int_equal(answers(line, sizeof(line)), 1);
 	assert_string_equal(line, "\n");
 	expect_text(RTE_DIM(texts), "", 0);
@@ -91,8 +89,7 @@ FIXTURE_TEST(text_port_answers_long_texts_in_several_datagrams)
 	static char line[80000];
 
 	make_text(text, sizeof(text), 3);
-	put(text_frame(text, sizeof(text)));
-	run();
+	receive(text_frame(text, sizeof(text)));
 	assert_true(answers(line, sizeof(line)) > 1);
 	expect_ids_of(line, text, sizeof(text));
 	expect_text(0, text, sizeof(text));
@@ -105,12 +102,10 @@ FIXTURE_TEST(text_port_answers_fit_the_mtu)
 	uint32_t before;
 
 	make_text(text, sizeof(text), 3);
-	put(text_frame(text, sizeof(text)));
-	run();
+	receive(text_frame(text, sizeof(text)));
 	before = answers(line, sizeof(line));
 	fx->w.mtu = most_answer = 576;
-	put(text_frame(text, sizeof(text)));
-	run();
+	receive(text_frame(text, sizeof(text)));
 	assert_true(answers(line, sizeof(line)) > before);
 	most_answer = RTE_ETHER_MTU;
 	expect_ids_of(line, text, sizeof(text));
@@ -133,8 +128,7 @@ TEST_WITH(text_port_refuses_what_is_too_long_or_no_text, setup_small_ring, teard
 	char line[1000];
 
 	fx->w.terms->max_text = 15;
-	put(text_frame("sixteen, sixteen", 16));
-	run();
+	receive(text_frame("sixteen, sixteen", 16));
 	answers(line, sizeof(line));
 	assert_string_equal(line,
 		"error: text too long: 16 bytes, at most 15 by --max-text: shorten it, or raise the "
@@ -142,15 +136,13 @@ TEST_WITH(text_port_refuses_what_is_too_long_or_no_text, setup_small_ring, teard
 	expect_count(C_DROP_TOO_LONG, 1);
 	expect_count(C_RECORDS, 0);
 	fx->w.terms->tok_flags |= TOK_STRICT_UTF8;
-	put(text_frame("\xff", 1));
-	run();
+	receive(text_frame("\xff", 1));
 	answers(line, sizeof(line));
 	assert_memory_equal(line, "error: not UTF-8", 16);
 	expect_count(C_DROP_TEXT, 1);
 	expect_count(C_RECORDS, 1); /* ABORT */
 	atomic_store(&fx->stop, TOKD_DRAIN);
-	put(text_frame("late", 4));
-	run();
+	receive(text_frame("late", 4));
 	answers(line, sizeof(line));
 	assert_string_equal(line, "error: dpdk-tokd is shutting down\n");
 	expect_count(C_DROP_SHUTDOWN, 1);
@@ -165,8 +157,7 @@ TEST_WITH(text_port_takes_more_than_the_ring_at_once, setup_small_ring, teardown
 	static char line[100000];
 
 	make_text(text, sizeof(text), 6);
-	put(text_frame(text, sizeof(text)));
-	run();
+	receive(text_frame(text, sizeof(text)));
 	answers(line, sizeof(line));
 	expect_ids_of(line, text, sizeof(text));
 	expect_count(C_TEXT_PORT, 1);
@@ -180,8 +171,7 @@ FIXTURE_TEST(text_port_answers_three_bytes_for_each_received)
 
 	memset(text, 0xff, sizeof(text)); /* three ids a byte, of three digits */
 	for (uint32_t n = 0; n <= sizeof(text); n++) {
-		put(text_frame(text, n));
-		run();
+		receive(text_frame(text, n));
 		answers(line, sizeof(line));
 		assert_true(strlen(line) + 28 <= 3 * (n + 28));
 		if (line[0] >= '0' && line[0] <= '9')
@@ -233,8 +223,7 @@ FIXTURE_TEST(text_port_refuses_what_cannot_wait)
 
 	fx->w.feed_ticks = 0;
 	fx->w.held_max = 0;
-	put(text_frame("hello", 5));
-	run();
+	receive(text_frame("hello", 5));
 	answers(line, sizeof(line));
 	assert_memory_equal(line, "error: too many texts at once", 29);
 	expect_count(C_DROP_HELD, 1);
@@ -267,8 +256,7 @@ FIXTURE_TEST(text_port_says_why_a_text_is_refused)
 		memcpy(text + i, "\xcc\x81", 2);
 	fx->w.terms->vocab[0].tok = nfc;
 	fx->w.terms->vocab[0].cache = NULL;
-	put(text_frame(text, sizeof(text)));
-	run();
+	receive(text_frame(text, sizeof(text)));
 	fx->w.terms->vocab[0] = was;
 	tok_vocab_free(nfc);
 	answers(line, sizeof(line));
@@ -283,15 +271,13 @@ TEST_WITH(text_port_waits_for_nobody, setup_small_ring, teardown)
 
 	reader_join(0); /* and never reads */
 	for (uint32_t i = 0; i < 2000; i++) {
-		put(text_frame("hello", 5));
-		run();
+		receive(text_frame("hello", 5));
 		answers(line, sizeof(line));
 	}
 	assert_string_equal(line, "error: the token ring is full: send the text again\n");
 	assert_true(fx->w.counter[C_DROP_RING_FULL] > 0);
 	fx->cursor[0] = fx->w.ring.head;
-	put(text_frame("hello", 5));
-	run();
+	receive(text_frame("hello", 5));
 	assert_int_equal(answers(line, sizeof(line)), 1);
 	expect_ids_of(line, "hello", 5);
 }
@@ -307,14 +293,12 @@ FIXTURE_TEST(text_port_answers_no_server)
 
 		udp->src_port = rte_cpu_to_be_16(ports[i]);
 		udp->dgram_cksum = 0;
-		put(m);
-		run();
+		receive(m);
 		expect_nothing();
 		expect_count(C_DROP_TEXT_SOURCE, i + 1);
 	}
 	expect_count(C_TEXT_PORT, 0);
-	put(text_frame("hello", 5));
-	run();
+	receive(text_frame("hello", 5));
 	assert_int_equal(answers(answer, sizeof(answer)), 1);
 	assert_int_equal(fx->w.time[T_WIRE_TO_RING].max > 0, 1);
 	assert_int_equal(fx->w.time[T_TEXT_TO_LAST_ID].max > 0, 1);

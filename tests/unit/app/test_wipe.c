@@ -42,8 +42,7 @@ acknowledge(uint32_t ids)
 {
 	const struct request r = poll_request(1, ids, 0);
 
-	send_request(&r);
-	run();
+	ask(r);
 	drain();
 }
 
@@ -55,8 +54,7 @@ send_packets(uint32_t n)
 		const struct request r =
 			text_packet(1, text, TEXT, CUT, TOKD_F_IDS | TOKD_F_STREAM, p);
 
-		send_request(&r);
-		run();
+		ask(r);
 		drain();
 	}
 }
@@ -67,8 +65,7 @@ fill_ring(void)
 	const uint64_t until = fx->w.ring.head + 2 * SMALL_RING_BYTES;
 
 	for (uint64_t id = 1000; fx->w.ring.head < until; id++) {
-		send_text(id, "hello world", 11, 100, 0);
-		run();
+		ask_text(id, "hello world", 11, 100, 0);
 		drain();
 	}
 }
@@ -98,8 +95,7 @@ WIPE_TEST(a_record_is_wiped_when_its_reader_has_released_it)
 	const struct tokd_ring *r = &fx->w.ring;
 
 	reader_join(0);
-	send_text(1, text, TEXT, TEXT, 0);
-	run();
+	ask_text(1, text, TEXT, TEXT, 0);
 	drain();
 	wait(2);
 	assert_int_equal(r->tail, 0);
@@ -125,12 +121,10 @@ WIPE_TEST(nothing_stays_of_a_text_that_failed)
 {
 	struct request r = data_request(1, 0, 0, text, TEXT, TOKD_F_FIRST | TOKD_F_IDS);
 
-	send_request(&r);
-	run();
+	ask(r);
 	r = data_request(1, 1, TEXT, "\xc3", 1, TOKD_F_LAST | TOKD_F_IDS);
 	r.req.text_crc = 1;
-	send_request(&r);
-	run();
+	ask(r);
 	drain();
 	expect_count(C_STREAMS_FAILED, 1);
 	wait(2);

@@ -48,7 +48,7 @@ hold(uint32_t n)
 		struct request r = data_request(HELD_ID + i, 0, 0, "a", 1, TOKD_F_FIRST);
 
 		r.ip = HELD_IP + i;
-		send_request(&r);
+		send_request(r);
 		if (i % TOKD_BURST == TOKD_BURST - 1 || i == n - 1) {
 			tokd_worker_turn(&fx->w);
 			drain();
@@ -110,7 +110,7 @@ send_pieces(const uint8_t *text, uint32_t bytes, uint32_t round, uint32_t client
 				text_packet(1 + i, text + at, bytes, TEXT_MAX, TOKD_F_IDS, k);
 
 			r.ip = HELD_IP + i % clients;
-			send_request(&r);
+			send_request(r);
 		}
 	}
 }
@@ -172,7 +172,7 @@ bench_refused(uint32_t bytes)
 				1 + i * each + n / 2, text, bytes, TEXT_MAX, TOKD_F_IDS, n % 2);
 
 			r.ip = HELD_IP + (i * each + n / 2) % 256;
-			send_request(&r);
+			send_request(r);
 		}
 		d->n_last = 256;
 		d->t_period = rte_rdtsc(); /* and this is not forgotten */

@@ -62,13 +62,6 @@ prompt_packet(uint64_t stream, uint32_t cut, uint16_t flags, uint32_t limit, uin
 }
 
 void
-ask(const struct request *r)
-{
-	send_request(r);
-	run();
-}
-
-void
 begin(uint64_t stream, uint16_t flags, uint32_t limit)
 {
 	begin_from(0, stream, flags, limit);
@@ -82,7 +75,7 @@ begin_from(uint32_t ip, uint64_t stream, uint16_t flags, uint32_t limit)
 	struct reply rep;
 
 	r.ip = ip;
-	ask(&r);
+	ask(r);
 	assert_true(next_reply(&rep));
 	assert_int_equal(rep.rep.flags, 0);
 	assert_int_equal(rep.rep.ack, 1);
@@ -111,13 +104,10 @@ void
 fill_ring(uint64_t stream, uint32_t lane)
 {
 	while (may_make(lane) > 0) {
-		struct request r;
-
 		make(lane, RTE_MIN(may_make(lane), 40u));
 		turns(8);
 		take();
-		r = poll_request(stream, n_bytes, 0);
-		ask(&r);
+		ask(poll_request(stream, n_bytes, 0));
 		drain();
 	}
 	assert_true(fx->w.ring.full);

@@ -27,7 +27,6 @@ int teardown_generate(void **state);
 /* Packet `packet` of a prompt in packets of `cut` bytes. */
 struct request prompt_packet(
 	uint64_t stream, uint32_t cut, uint16_t flags, uint32_t limit, uint32_t packet);
-void ask(const struct request *r);
 /* A whole prompt, until the GPU has it and has granted tokens. */
 void begin(uint64_t stream, uint16_t flags, uint32_t limit);
 /* The same, of another client. */

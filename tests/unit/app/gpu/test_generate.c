@@ -51,14 +51,13 @@ GENERATE_TEST(generate_sends_what_came_in_the_turn_that_read_it)
 /* Without STREAM replies are full, or asked for. */
 GENERATE_TEST(generate_fills_replies_unless_asked)
 {
-	struct request r = poll_request(1, 0, UINT32_MAX);
 	struct reply last;
 
 	begin(1, 0, ANY);
 	make(0, 3);
 	turns(10);
 	expect_nothing();
-	ask(&r);
+	ask(poll_request(1, 0, UINT32_MAX));
 	take();
 	expect_items(3, TOKD_MADE_MORE);
 	make(0, 200);
@@ -102,16 +101,14 @@ GENERATE_TEST(generate_ends_with_what_was_held_back)
 
 GENERATE_TEST(generate_waits_for_a_lane)
 {
-	struct request r, poll = poll_request(9, 0, 0);
+	struct request poll = poll_request(9, 0, 0);
 	struct reply last;
 	uint64_t ids;
 
 	use_all_lanes(ANY);
 	ids = fx->w.counter[C_IDS];
-	for (uint32_t i = 0; i < 3; i++) {
-		r = prompt_packet(9, 4, 0, ANY, i);
-		ask(&r);
-	}
+	for (uint32_t i = 0; i < 3; i++)
+		ask(prompt_packet(9, 4, 0, ANY, i));
 	last = take();
 	assert_int_equal(last.rep.flags, 0);
 	assert_int_equal(last.rep.ack, 2);
@@ -121,19 +118,19 @@ GENERATE_TEST(generate_waits_for_a_lane)
 	assert_int_equal(last.rep.credit, 0);
 	assert_int_equal(last.rep.reason, TOKD_R_LANES);
 	expect_count(C_DROP_LANES, 1);
-	ask(&poll);
+	ask(poll);
 	last = take();
 	assert_int_equal(last.rep.credit, 0);
 	assert_int_equal(last.rep.reason, TOKD_R_LANES);
 	end_lane(2, TOKG_END_STOP);
 	turns(10);
 	drain();
-	ask(&poll);
+	ask(poll);
 	last = take();
 	assert_int_equal(last.rep.ack, 2);
 	assert_true(last.rep.credit > 0);
 	assert_int_equal(last.rep.reason, TOKD_R_NONE);
-	ask(&r);
+	ask(prompt_packet(9, 4, 0, ANY, 2));
 	assert_int_equal(take().rep.ack, 3);
 	turns(20);
 	embed(TOKG_OK);
@@ -144,14 +141,11 @@ GENERATE_TEST(generate_waits_for_a_lane)
 /* Its end was held when the lanes were used up. */
 GENERATE_TEST(generate_takes_a_held_packet_when_a_lane_is_free)
 {
-	struct request r, poll = poll_request(9, 0, 0);
 	struct reply last;
 
 	use_all_lanes(ANY);
-	for (uint32_t i = 3; i-- > 0;) {
-		r = prompt_packet(9, 4, 0, ANY, i);
-		ask(&r);
-	}
+	for (uint32_t i = 3; i-- > 0;)
+		ask(prompt_packet(9, 4, 0, ANY, i));
 	last = take();
 	assert_int_equal(last.rep.ack, 2);
 	assert_int_equal(last.rep.reason, TOKD_R_LANES);
@@ -159,7 +153,7 @@ GENERATE_TEST(generate_takes_a_held_packet_when_a_lane_is_free)
 	end_lane(0, TOKG_END_STOP);
 	turns(10);
 	drain();
-	ask(&poll);
+	ask(poll_request(9, 0, 0));
 	last = take();
 	assert_int_equal(last.rep.ack, 3);
 	assert_int_equal(fx->w.n_held, 0);
@@ -169,7 +163,6 @@ GENERATE_TEST(generate_takes_a_held_packet_when_a_lane_is_free)
 GENERATE_TEST(generate_pauses_for_a_client_that_is_slow)
 {
 	uint32_t n = 0, slow[IDS_MAX], n_slow;
-	struct request r;
 	struct reply last;
 
 	begin(1, 0, IDS_MAX);
@@ -195,8 +188,7 @@ GENERATE_TEST(generate_pauses_for_a_client_that_is_slow)
 	/* It asks for all again, part by part, and then acknowledges. */
 	while (n_made < 2000) {
 		assert_true(n < 10000);
-		r = poll_request(1, n_bytes, UINT32_MAX);
-		ask(&r);
+		ask(poll_request(1, n_bytes, UINT32_MAX));
 		turns(8);
 		last = take();
 		while (n++ % 3 == 0 && may_make(0) > 0)
@@ -205,8 +197,7 @@ GENERATE_TEST(generate_pauses_for_a_client_that_is_slow)
 	end_lane(0, TOKG_END_STOP);
 	for (uint32_t i = 0; !(last.rep.flags & TOKD_F_DONE) || n_bytes < last.rep.total; i++) {
 		assert_true(i < 1000);
-		r = poll_request(1, n_bytes, UINT32_MAX);
-		ask(&r);
+		ask(poll_request(1, n_bytes, UINT32_MAX));
 		turns(8);
 		last = take();
 	}
@@ -241,7 +232,7 @@ GENERATE_TEST(generate_drops_packets_of_the_prompt_that_come_again)
 	make(0, 2);
 	turns(10);
 	take();
-	ask(&r);
+	ask(r);
 	last = take();
 	assert_int_equal(last.rep.flags, 0);
 	assert_int_equal(last.rep.ack, 1);
@@ -253,7 +244,7 @@ GENERATE_TEST(generate_drops_packets_of_the_prompt_that_come_again)
 	last = take();
 	expect_done(&last, 4, TOKD_MADE_STOP);
 	/* And when it is done: the stored answer. */
-	ask(&r);
+	ask(r);
 	last = take();
 	expect_done(&last, 4, TOKD_MADE_STOP);
 	expect_count(C_STREAMS_GENERATED, 1);
@@ -273,10 +264,8 @@ TEST_WITH(generate_sends_a_part_again, setup_generate_small, teardown_generate)
 	take();
 	all = n_bytes;
 	for (uint64_t lap = 0; fx->w.ring.head < 3 * SMALL_RING_BYTES; lap++) {
-		r = poll_request(1, 0, 0);
-		send_request(&r);
-		send_text(100 + lap, "hello world", 11, 100, 0);
-		run();
+		send_request(poll_request(1, 0, 0));
+		ask_text(100 + lap, "hello world", 11, 100, 0);
 		embed(TOKG_OK);
 		turns(2);
 		drain();
@@ -286,7 +275,7 @@ TEST_WITH(generate_sends_a_part_again, setup_generate_small, teardown_generate)
 		r = poll_request(1, from, all);
 		n_bytes = from;
 		memset(bytes + from, 0, all - from);
-		ask(&r);
+		ask(r);
 		take();
 		assert_int_equal(n_bytes, all);
 		expect_items(80, TOKD_MADE_MORE);
@@ -345,10 +334,9 @@ GENERATE_TEST(generate_leaves_out_the_text_of_special_tokens_if_asked)
 		const uint16_t flags = i == 0 ? TOKD_F_STREAM : TOKD_F_STREAM | TOKD_F_SKIP_SPECIAL;
 
 		for (uint32_t packet = 0; packet < 2; packet++) {
-			struct request r = prompt_packet(1 + i, 6, flags, ANY, packet);
 
 			vocab->tok = packet == 0 ? prompts : sv.v; /* the tokenizer has begun */
-			ask(&r);
+			ask(prompt_packet(1 + i, 6, flags, ANY, packet));
 		}
 		turns(20);
 		embed(TOKG_OK);

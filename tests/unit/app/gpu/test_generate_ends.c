@@ -24,16 +24,14 @@ GENERATE_TEST(generate_is_refused_in_another_form)
 			r.req.flags |= TOKD_F_DECODE;
 		if (i == 5)
 			r.req.limit = TOKD_GENERATE_MOST + 1;
-		ask(&r);
-		expect_fail(TOKD_R_LENGTH);
+		expect_refusal(r, TOKD_R_LENGTH);
 	}
 	expect_count(C_STREAMS_OPENED, 0);
-	r = prompt_packet(1, 5, 0, 1, 0);
-	ask(&r);
+	ask(prompt_packet(1, 5, 0, 1, 0));
 	expect_nothing();
 	r = prompt_packet(1, 5, 0, 1, 1);
 	r.req.flags &= (uint16_t)~TOKD_F_GENERATE;
-	ask(&r);
+	ask(r);
 	assert_int_equal(take().rep.reason, TOKD_R_LENGTH);
 	expect_count(C_STREAMS_OPENED, 1);
 	expect_count(C_STREAMS_FAILED, 1);
@@ -42,11 +40,9 @@ GENERATE_TEST(generate_is_refused_in_another_form)
 
 GENERATE_TEST(generate_needs_a_cookie)
 {
-	struct request r = prompt_packet(1, PROMPT_BYTES, 0, 1, 0);
 
 	fx->validated = false;
-	ask(&r);
-	expect_fail(TOKD_R_VALIDATE);
+	expect_refusal(prompt_packet(1, PROMPT_BYTES, 0, 1, 0), TOKD_R_VALIDATE);
 	expect_count(C_STREAMS_OPENED, 0);
 	fx->validated = true;
 	begin(1, 0, 1);
@@ -56,32 +52,25 @@ FIXTURE_TEST(generate_needs_a_gpu_with_lanes)
 {
 	struct request r = prompt_packet(1, PROMPT_BYTES, 0, 1, 0);
 
-	ask(&r);
-	expect_fail(TOKD_R_SINK);
+	expect_refusal(r, TOKD_R_SINK);
 	give_lanes(0);
-	ask(&r);
-	expect_fail(TOKD_R_SINK);
+	expect_refusal(r, TOKD_R_SINK);
 	tokd_sink_close(&fx->w);
 	give_lanes(1);
 	atomic_store(&fx->w.sink->state, TOKD_SINK_LOST);
 	turns(1);
-	ask(&r);
-	expect_fail(TOKD_R_SINK);
+	expect_refusal(r, TOKD_R_SINK);
 	expect_count(C_DROP_SINK, 3);
 	expect_count(C_STREAMS_OPENED, 0);
 	/* It goes while a prompt is under way. */
 	atomic_store(&fx->w.sink->state, TOKD_SINK_RUNNING);
 	turns(1);
-	r = prompt_packet(1, 5, 0, 1, 0);
-	ask(&r);
+	ask(prompt_packet(1, 5, 0, 1, 0));
 	expect_nothing();
 	atomic_store(&fx->w.sink->state, TOKD_SINK_LOST);
 	turns(1);
-	r = prompt_packet(1, 5, 0, 1, 1);
-	send_request(&r);
-	r = prompt_packet(1, 5, 0, 1, 2);
-	ask(&r);
-	expect_fail(TOKD_R_SINK);
+	send_request(prompt_packet(1, 5, 0, 1, 1));
+	expect_refusal(prompt_packet(1, 5, 0, 1, 2), TOKD_R_SINK);
 	tokd_sink_close(&fx->w);
 }
 
@@ -96,7 +85,7 @@ GENERATE_TEST(generate_ends_when_its_client_asks)
 	turns(10);
 	take();
 	make(0, 3); /* not read yet */
-	ask(&r);
+	ask(r);
 	last = take();
 	expect_done(&last, 5, TOKD_MADE_CANCELLED);
 	expect_prompt(1);
@@ -109,7 +98,7 @@ GENERATE_TEST(generate_ends_when_its_client_asks)
 	turns(10);
 	assert_int_equal(tokg_sink_lanes_used(fx->w.sink->sink), 0);
 	/* Again: it is over. */
-	ask(&r);
+	ask(r);
 	last = take();
 	assert_int_equal(last.rep.flags, TOKD_F_DONE);
 	expect_count(C_GENERATE_CANCELLED, 1);
@@ -121,19 +110,17 @@ GENERATE_TEST(generate_ends_also_a_prompt_that_is_not_complete)
 	struct text_ids *got = calloc(1, sizeof(*got));
 
 	poll.req.flags = TOKD_F_CANCEL;
-	ask(&r);
+	ask(r);
 	drain();
-	ask(&poll);
-	expect_fail(TOKD_R_TIMEOUT);
+	expect_refusal(poll, TOKD_R_TIMEOUT);
 	gather(1, got);
 	assert_int_equal(got->aborts, 1);
 	free(got);
 	/* Of another text it has no meaning. */
-	r = data_request(2, 0, 0, "hello", 5, TOKD_F_IDS);
-	ask(&r);
+	ask(data_request(2, 0, 0, "hello", 5, TOKD_F_IDS));
 	drain();
 	poll.req.stream_id = 2;
-	ask(&poll);
+	ask(poll);
 	assert_int_equal(expect_reply().rep.flags, 0);
 }
 
@@ -154,8 +141,7 @@ GENERATE_TEST(generate_has_a_time_limit)
 	assert_int_equal(tokd_worker_open_streams(&fx->w), 1);
 	head = fx->w.ring.head;
 	tokd_housekeeping(&fx->w, fx->w.t_burst + limit + 1);
-	ask(&poll);
-	expect_fail(TOKD_R_TIMEOUT);
+	expect_refusal(poll, TOKD_R_TIMEOUT);
 	assert_int_equal(fx->w.ring.head, head); /* no ABORT */
 	expect_count(C_GENERATE_CANCELLED, 1);
 }
@@ -179,9 +165,7 @@ GENERATE_TEST(generate_fails_when_the_gpu_does)
 
 GENERATE_TEST(generate_fails_when_its_prompt_does)
 {
-	struct request r = prompt_packet(1, PROMPT_BYTES, 0, ANY, 0);
-
-	ask(&r);
+	ask(prompt_packet(1, PROMPT_BYTES, 0, ANY, 0));
 	turns(10);
 	drain();
 	embed(TOKG_BADPOS);

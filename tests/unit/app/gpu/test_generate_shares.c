@@ -11,7 +11,7 @@ try_from(uint32_t ip, uint64_t stream)
 	struct reply got;
 
 	r.ip = ip;
-	ask(&r);
+	ask(r);
 	got = expect_reply();
 	assert_int_equal(got.rep.flags, 0);
 	assert_int_equal(got.rep.ack, got.rep.reason == 0);
@@ -38,7 +38,7 @@ GENERATE_TEST(generate_leaves_a_quarter_of_the_lanes_to_other_sources)
 	for (uint64_t i = 1; i < GPU_LANES; i++)
 		begin(i, TOKD_F_STREAM, ANY);
 	assert_int_equal(try_from(0, 4), TOKD_R_LANES);
-	ask(&poll);
+	ask(poll);
 	assert_int_equal(expect_reply().rep.reason, TOKD_R_LANES);
 	assert_int_equal(try_from(client_of(5), 5), 0);
 	assert_int_equal(try_from(client_of(6), 6), TOKD_R_LANES);
@@ -81,14 +81,14 @@ GENERATE_TEST(generate_slow_client_keeps_no_lane_that_others_need)
 	s->t_open -= 1000 * fx->w.tsc_hz;
 	poll.ip = client_of(1);
 	begun = s->t_active;
-	ask(&poll);
+	ask(poll);
 	assert_int_equal(s->t_active, begun);
 	expect_count(C_PROGRESS_SLOW, 1);
 	/* A lane is free: nobody needs that one. */
 	end_lane(1, TOKG_END_STOP);
 	turns(10);
 	poll.req.ids_ack = 40;
-	ask(&poll);
+	ask(poll);
 	assert_true(s->t_active > begun);
 	expect_count(C_PROGRESS_SLOW, 1);
 	/* It is used again, and who has all waits for the GPU. */
@@ -96,7 +96,7 @@ GENERATE_TEST(generate_slow_client_keeps_no_lane_that_others_need)
 	begin_from(client_of(9), 9, TOKD_F_STREAM, ANY);
 	begun = s->t_active;
 	poll.req.ids_ack = s->total;
-	ask(&poll);
+	ask(poll);
 	assert_true(s->t_active > begun);
 	expect_count(C_PROGRESS_SLOW, 1);
 	make(0, 100);
@@ -104,7 +104,7 @@ GENERATE_TEST(generate_slow_client_keeps_no_lane_that_others_need)
 	drain();
 	begun = s->t_active;
 	poll.req.ids_ack++;
-	ask(&poll);
+	ask(poll);
 	expect_count(C_PROGRESS_SLOW, 2);
 	drain();
 	tokd_housekeeping(&fx->w, begun + fx->w.streams->open_ticks + 1);
@@ -120,15 +120,12 @@ GENERATE_TEST(generate_gives_way_to_texts_of_another_source)
 	struct request r;
 
 	begin(1, TOKD_F_STREAM, ANY);
-	for (uint64_t i = 2; i <= STREAMS; i++) {
-		r = text_packet(i, PROMPT, PROMPT_BYTES, 5, 0, 0);
-		ask(&r);
-	}
+	for (uint64_t i = 2; i <= STREAMS; i++)
+		ask(text_packet(i, PROMPT, PROMPT_BYTES, 5, 0, 0));
 	drain();
 	r = text_packet(50, PROMPT, PROMPT_BYTES, 5, 0, 0);
 	r.ip = client_of(50);
-	ask(&r);
-	expect_fail(TOKD_R_SHARE);
+	expect_refusal(r, TOKD_R_SHARE);
 	expect_prompt(1);
 	expect_count(C_STREAMS_EVICTED, 1);
 	expect_count(C_GENERATE_CANCELLED, 1);
@@ -191,7 +188,7 @@ GENERATE_TEST(generate_waits_for_no_lane_where_there_are_none)
 	use_all_lanes(ANY);
 	for (uint32_t i = 0; i < 3; i++) {
 		r = prompt_packet(9, 4, 0, ANY, i);
-		ask(&r);
+		ask(r);
 	}
 	assert_int_equal(take().rep.reason, TOKD_R_LANES);
 	gpu.back.epoch = 2;
@@ -203,10 +200,9 @@ GENERATE_TEST(generate_waits_for_no_lane_where_there_are_none)
 	drain();
 	attach_agent(0);
 	turns(2);
-	ask(&poll);
+	ask(poll);
 	last = expect_reply();
 	assert_int_equal(last.rep.reason, TOKD_R_NONE);
 	assert_true(last.rep.credit > 0);
-	ask(&r);
-	expect_fail(TOKD_R_SINK);
+	expect_refusal(r, TOKD_R_SINK);
 }

@@ -117,8 +117,7 @@ GPU_TEST(text_goes_to_the_gpu_as_bytes)
 	struct tokd_rep rep;
 
 	give_gpu();
-	send_text(1, "hello world", 11, 4, 0);
-	run();
+	ask_text(1, "hello world", 11, 4, 0);
 	rep = is_done();
 	assert_int_equal(rep.flags, TOKD_F_DONE | TOKD_F_UNCOUNTED);
 	assert_int_equal(rep.total | rep.ids_crc, 0);
@@ -159,8 +158,7 @@ GPU_TEST(text_that_the_gpu_gives_back_is_tokenized_here)
 
 	give_gpu();
 	make_text(text, ROOM, 3);
-	send_text(1, text, ROOM, 1000, 0);
-	run();
+	ask_text(1, text, ROOM, 1000, 0);
 	assert_int_equal(is_done().flags, TOKD_F_DONE | TOKD_F_UNCOUNTED);
 	turns(3);
 	posted_as_bytes(0, text, ROOM);
@@ -185,7 +183,7 @@ GPU_TEST(text_with_ids_or_of_another_vocabulary_is_tokenized_here)
 	give_gpu();
 	send_text(1, "hello", 5, 5, TOKD_F_IDS);
 	r.req.vocab = fx->w.terms->vocab[1].checksum;
-	send_request(&r);
+	send_request(r);
 	send_text(3, "", 0, 1, 0); /* nothing to tokenize */
 	run();
 	assert_int_equal(drain(), 3);
@@ -211,12 +209,8 @@ GPU_TEST(text_that_is_too_long_is_tokenized_here)
 	for (uint32_t i = 0; i < 4 * RTE_DIM(sizes); i++) {
 		const uint32_t n = sizes[i / 4], cut = (uint32_t[]){1300, 1024, 4096, 700}[i % 4];
 
-		for (uint32_t p = 0; p < text_packets(n, cut); p++) {
-			struct request r = text_packet(i, text, n, cut, 0, p);
-
-			send_request(&r);
-			run();
-		}
+		for (uint32_t p = 0; p < text_packets(n, cut); p++)
+			ask(text_packet(i, text, n, cut, 0, p));
 		assert_int_equal(
 			is_done().flags & TOKD_F_UNCOUNTED, n == ROOM ? TOKD_F_UNCOUNTED : 0);
 		if (n > ROOM)
@@ -237,14 +231,12 @@ GPU_TEST(text_that_finds_no_place_is_tokenized_here)
 {
 	give_gpu();
 	for (uint32_t i = 0; i < PLACES; i++) {
-		send_text(i, "hello", 5, 5, 0);
-		run();
+		ask_text(i, "hello", 5, 5, 0);
 		assert_int_equal(is_done().flags, TOKD_F_DONE | TOKD_F_UNCOUNTED);
 	}
 	assert_int_equal(places(), 0);
 	expect_count(C_PIPELINE_HERE, 0);
-	send_text(PLACES, "hello", 5, 5, 0);
-	run();
+	ask_text(PLACES, "hello", 5, 5, 0);
 	assert_int_equal(is_done().flags, TOKD_F_DONE);
 	expect_count(C_PIPELINE_HERE, 1);
 	for (uint32_t i = 0; i < PLACES; i++) {
@@ -260,9 +252,7 @@ GPU_TEST(text_that_is_corrupt_never_reaches_the_gpu)
 
 	give_gpu();
 	r.req.text_crc ^= 1;
-	send_request(&r);
-	run();
-	expect_fail(TOKD_R_TEXT_CRC);
+	expect_refusal(r, TOKD_R_TEXT_CRC);
 	turns(3);
 	assert_int_equal(gpu.n_posts, 1);
 	assert_int_equal(gpu.hdr[0].flags, TOKG_ABORT | TOKG_FIRST);
@@ -274,8 +264,7 @@ GPU_TEST(text_that_is_corrupt_never_reaches_the_gpu)
 GPU_TEST(text_that_the_gpu_cannot_embed_fails_without_a_stream)
 {
 	give_gpu();
-	send_text(1, "hello", 5, 5, 0);
-	run();
+	ask_text(1, "hello", 5, 5, 0);
 	drain();
 	turns(3);
 	embed(TOKG_BADPOS);
@@ -298,8 +287,7 @@ SMALL_RING_TEST(text_that_comes_back_waits_for_the_ring_and_does_not_hold_it)
 	give_gpu();
 	make_text(text, ROOM, 7);
 	while (fx->w.counter[C_DROP_RING_FULL] == 0) {
-		send_text(n, text, ROOM, 1024, 0);
-		run();
+		ask_text(n, text, ROOM, 1024, 0);
 		read_all();
 		turns(2);
 		drain();
@@ -337,13 +325,11 @@ SMALL_RING_TEST(text_that_is_too_long_waits_for_the_ring_in_the_middle)
 	while (next < 4) {
 		const struct request r = text_packet(1, text, sizeof(text), 1000, 0, next++);
 
-		send_request(&r);
-		run();
+		ask(r);
 	}
 	/* Others fill the ring. */
 	while (fx->w.counter[C_DROP_RING_FULL] == 0) {
-		send_text(100 + n++, text, 900, 900, 0);
-		run();
+		ask_text(100 + n++, text, 900, 900, 0);
 		gather(1, got);
 		drain();
 	}
@@ -358,8 +344,7 @@ SMALL_RING_TEST(text_that_is_too_long_waits_for_the_ring_in_the_middle)
 		assert_true(i < 1000);
 		if (i > 3)
 			embed(TOKG_OK);
-		send_request(&r);
-		run();
+		ask(r);
 		tokd_housekeeping(&fx->w, rte_rdtsc());
 		gather(1, got);
 		waits += got->records > 0 && next == 4;
@@ -397,8 +382,7 @@ GPU_TEST(text_that_comes_back_and_is_refused_ends_with_an_abort)
 	*v = (struct tokd_vocab){.tok = nfc, .checksum = tok_vocab_info(nfc).checksum};
 	give_gpu();
 	send_text(1, text, 999, 999, 0);
-	send_text(2, "hello", 5, 5, 0);
-	run();
+	ask_text(2, "hello", 5, 5, 0);
 	assert_int_equal(drain(), 2);
 	turns(3);
 	assert_int_equal(gpu.n_posts, 2);
@@ -442,8 +426,7 @@ send_text_of(uint32_t ip, uint64_t stream, const void *text, uint32_t n)
 	struct request r = text_packet(stream, text, n, n, 0, 0);
 
 	r.ip = ip;
-	send_request(&r);
-	run();
+	ask(r);
 	drain();
 }
 
@@ -471,8 +454,7 @@ GPU_TEST(text_that_comes_back_takes_no_more_than_is_left_of_a_slice)
 	give_gpu();
 	t = fx->w.gpu_texts;
 	make_text(text, ROOM, 3);
-	send_text(1, text, ROOM, 1000, 0);
-	run();
+	ask_text(1, text, ROOM, 1000, 0);
 	give_all_back();
 	fx->w.drr.shared = true;
 	fx->w.drr.slice = 1;
@@ -531,8 +513,7 @@ GPU_TEST(text_at_the_gpu_does_not_keep_the_terms_that_it_began_with)
 	struct tokd_terms *was;
 
 	give_gpu();
-	send_text(1, "hello world", 11, 11, 0);
-	run();
+	ask_text(1, "hello world", 11, 11, 0);
 	drain();
 	turns(3);
 	was = fx->w.terms;
@@ -559,8 +540,7 @@ GPU_TEST(open_texts_of_one_source_leave_places_to_others)
 	for (uint64_t i = 0; i <= most; i++) {
 		const struct request r = text_packet(i, "hello world", 11, 6, 0, 0);
 
-		send_request(&r);
-		run();
+		ask(r);
 	}
 	assert_int_equal(places(), PLACES - most);
 	expect_count(C_PIPELINE_HERE, 1);
@@ -569,8 +549,7 @@ GPU_TEST(open_texts_of_one_source_leave_places_to_others)
 	for (uint64_t i = 0; i <= most; i++) {
 		const struct request r = text_packet(i, "hello world", 11, 6, 0, 1);
 
-		send_request(&r);
-		run();
+		ask(r);
 		turns(3);
 		embed(TOKG_OK);
 	}
@@ -584,22 +563,17 @@ GPU_TEST(open_texts_of_one_source_leave_places_to_others)
 /* No one would embed it, and no one get its ids. Also if it began before. */
 GPU_TEST(text_is_tokenized_here_while_the_sink_sheds)
 {
-	struct request r = text_packet(1, "hello world", 11, 6, 0, 0);
 
 	give_gpu();
 	fx->w.ring.shed = tokd_sink_shed;
-	send_request(&r);
-	run();
+	ask(text_packet(1, "hello world", 11, 6, 0, 0));
 	assert_int_equal(places(), PLACES - 1);
 	tokg_sink_give_up(fx->w.sink->sink);
 	atomic_store(&fx->w.sink->state, TOKD_SINK_LOST);
 	turns(1);
-	r = text_packet(1, "hello world", 11, 6, 0, 1);
-	send_request(&r);
-	run();
+	ask(text_packet(1, "hello world", 11, 6, 0, 1));
 	expect_text(1, "hello world", 11);
-	send_text(2, "hello", 5, 5, 0);
-	run();
+	ask_text(2, "hello", 5, 5, 0);
 	expect_text(2, "hello", 5);
 	drain();
 	expect_count(C_PIPELINE_HERE, 2);
@@ -615,8 +589,7 @@ GPU_TEST(text_that_came_back_goes_to_no_other_agent)
 
 	give_gpu();
 	send_text(1, "first", 5, 5, 0);
-	send_text(2, "hello", 5, 5, 0);
-	run();
+	ask_text(2, "hello", 5, 5, 0);
 	drain();
 	turns(3);
 	assert_int_equal(gpu.n_posts, 2);

@@ -9,8 +9,7 @@
 static void
 text(uint64_t stream)
 {
-	send_text(stream, "hello world", 11, 11, 0);
-	run();
+	ask_text(stream, "hello world", 11, 11, 0);
 }
 
 FIXTURE_TEST(sink_is_waited_for_as_a_reader)
@@ -37,17 +36,14 @@ FIXTURE_TEST(sink_is_waited_for_as_a_reader)
 
 FIXTURE_TEST(sink_that_cannot_embed_fails_the_open_text)
 {
-	struct request r = data_request(1, 0, 0, "hello world hello world", 23, TOKD_F_FIRST);
 	struct request other = data_request(2, 0, 0, "hello world", 11, TOKD_F_FIRST);
 
 	give_sink();
-	send_request(&r);
-	run();
+	ask(data_request(1, 0, 0, "hello world hello world", 23, TOKD_F_FIRST));
 	turns(3);
 	assert_int_equal(gpu.n_posts, 1);
 	embed(TOKG_BADPOS);
-	send_request(&other);
-	run();
+	ask(other);
 	turns(3);
 	tokd_sink_count(&fx->w);
 	expect_count(C_SINK_FAILED, 1);
@@ -55,10 +51,7 @@ FIXTURE_TEST(sink_that_cannot_embed_fails_the_open_text)
 	assert_int_equal(tokd_worker_open_streams(&fx->w), 1);
 	assert_int_equal(atomic_load(&fx->w.sink->last_status), TOKG_BADPOS);
 	drain();
-	r = poll_request(1, 0, 0);
-	send_request(&r);
-	run();
-	expect_fail(TOKD_R_SINK);
+	expect_refusal(poll_request(1, 0, 0), TOKD_R_SINK);
 	tokd_sink_close(&fx->w);
 }
 
@@ -71,12 +64,8 @@ FIXTURE_TEST(sink_finds_the_open_text_by_its_serial)
 
 	give_sink();
 	first = fx->w.ring.serial;
-	for (uint32_t i = 0; i < MANY; i++) {
-		struct request r = data_request(i + 1, 0, 0, "hello world", 11, TOKD_F_FIRST);
-
-		send_request(&r);
-		run();
-	}
+	for (uint32_t i = 0; i < MANY; i++)
+		ask(data_request(i + 1, 0, 0, "hello world", 11, TOKD_F_FIRST));
 	text(MANY + 1);
 	assert_int_equal(tokd_worker_open_streams(&fx->w), MANY);
 	for (uint32_t i = 0; i < MANY; i++)

@@ -34,17 +34,17 @@ packet6(const struct tokd_addr *src, const struct tokd_addr *dst, uint8_t proto,
 }
 
 struct rte_mbuf *
-frame6(const struct request *r)
+frame6(struct request r)
 {
-	uint8_t bytes[8 + sizeof(r->req) + 3500];
-	uint32_t n = (uint32_t)(8 + sizeof(r->req) + r->n);
+	uint8_t bytes[8 + sizeof(r.req) + 3500];
+	uint32_t n = (uint32_t)(8 + sizeof(r.req) + r.n);
 	struct rte_udp_hdr udp = {.src_port = RTE_BE16(CLIENT_PORT),
 		.dst_port = fx->w.udp_port,
 		.dgram_len = rte_cpu_to_be_16((uint16_t)n)};
 
 	memcpy(bytes, &udp, 8);
-	memcpy(bytes + 8, &r->req, sizeof(r->req));
-	memcpy(bytes + 8 + sizeof(r->req), r->text, r->n);
+	memcpy(bytes + 8, &r.req, sizeof(r.req));
+	memcpy(bytes + 8 + sizeof(r.req), r.text, r.n);
 	return packet6(&client_ip6, &fx->w.ip6, IPPROTO_UDP, 64, bytes, n,
 		offsetof(struct rte_udp_hdr, dgram_cksum));
 }

@@ -9,7 +9,7 @@
 extern const struct tokd_addr client_ip6;
 
 /* The frame of a request, from client_ip6. */
-struct rte_mbuf *frame6(const struct request *r);
+struct rte_mbuf *frame6(struct request r);
 /* n bytes after an IPv6 header; `cksum_at` is where their checksum goes, computed here. */
 struct rte_mbuf *packet6(const struct tokd_addr *src, const struct tokd_addr *dst, uint8_t proto,
 	uint8_t hop_limit, const void *bytes, uint32_t n, uint32_t cksum_at);

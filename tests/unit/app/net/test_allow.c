@@ -43,7 +43,7 @@ FIXTURE_TEST(allow_serves_those_on_the_list_in_every_place_of_a_burst)
 						       : i == 7	  ? RTE_IPV4(192u, 0, 2, 7)
 								  : OUT);
 
-		put(make_frame(&r).m);
+		put(make_frame(r).m);
 	}
 	run();
 	expect_count(C_DROP_SOURCE, 3);
@@ -62,7 +62,7 @@ FIXTURE_TEST(allow_looks_behind_a_vlan_tag)
 	fx->w.vlan = 100;
 	for (uint64_t i = 0; i < 2; i++) {
 		const struct request r = hello_from(i, from[i]);
-		struct rte_mbuf *m = make_frame(&r).m;
+		struct rte_mbuf *m = make_frame(r).m;
 
 		m->vlan_tci = 100;
 		assert_int_equal(rte_vlan_insert(&m), 0);
@@ -80,12 +80,10 @@ FIXTURE_TEST(allow_of_one_family_refuses_the_other)
 	struct request r = hello_from(1, 0);
 
 	allow_only("10.0.0.0/8");
-	put(frame6(&r));
-	run();
+	receive(frame6(r));
 	expect_count(C_DROP_SOURCE, 1);
 	allow_only("2001:db8::/32");
-	put(make_frame(&r).m);
-	run();
+	receive(make_frame(r).m);
 	expect_count(C_DROP_SOURCE, 2);
 	expect_nothing();
 }
@@ -99,12 +97,10 @@ FIXTURE_TEST(allow_of_ipv6_passes_neighbours_who_ask_for_our_address)
 
 	allow_only("fd00::/64");
 	put(packet6(&router, &fx->w.ip6, IPPROTO_ICMPV6, 255, bytes, sizeof(bytes), 2));
-	put(packet6(&none, &fx->w.ip6, IPPROTO_ICMPV6, 255, bytes, sizeof(bytes), 2));
-	run();
+	receive(packet6(&none, &fx->w.ip6, IPPROTO_ICMPV6, 255, bytes, sizeof(bytes), 2));
 	expect_count(C_DROP_SOURCE, 0);
 	put(packet6(&router, &fx->w.ip6, IPPROTO_UDP, 64, bytes, sizeof(bytes), 6));
-	put(frame6(&r));
-	run();
+	receive(frame6(r));
 	expect_count(C_DROP_SOURCE, 2);
 	expect_nothing();
 }
@@ -112,15 +108,13 @@ FIXTURE_TEST(allow_of_ipv6_passes_neighbours_who_ask_for_our_address)
 FIXTURE_TEST(allow_leaves_what_has_no_ip_header_to_its_stages)
 {
 	const uint8_t zeros[60] = {0};
-	struct request r = hello_from(1, OUT);
-	struct rte_mbuf *m = make_frame(&r).m;
+	struct rte_mbuf *m = make_frame(hello_from(1, OUT)).m;
 
 	allow_only("10.1.0.0/16");
 	rte_pktmbuf_trim(m, (uint16_t)(rte_pktmbuf_data_len(m) - 30));
 	put(m);
 	put(raw_frame(zeros, 10));
-	put(raw_frame(zeros, sizeof(zeros)));
-	run();
+	receive(raw_frame(zeros, sizeof(zeros)));
 	expect_count(C_DROP_SOURCE, 0);
 	expect_count(C_DROP_IP_HEADER, 1);
 	expect_count(C_DROP_ETHER, 2);

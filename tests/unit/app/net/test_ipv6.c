@@ -52,8 +52,7 @@ FIXTURE_TEST(ipv6_texts_are_served)
 	struct tokd_rep rep;
 	uint32_t ids[16], n;
 
-	put(frame6(&r));
-	run();
+	receive(frame6(r));
 	n = next_packet6(IPPROTO_UDP, &client_ip6, bytes, sizeof(bytes));
 	memcpy(&rep, bytes + 8, sizeof(rep));
 	assert_int_equal(rep.flags, TOKD_F_DONE | TOKD_F_FIRST);
@@ -62,8 +61,7 @@ FIXTURE_TEST(ipv6_texts_are_served)
 	assert_memory_equal(ids, bytes + 8 + sizeof(rep), 4 * rep.count);
 	expect_text(1, "hello", 5);
 	/* The same stream id from an IPv4 client is another stream. */
-	send_request(&r);
-	run();
+	ask(r);
 	assert_int_equal(expect_reply().rep.flags, TOKD_F_DONE | TOKD_F_FIRST);
 	expect_text(1, "hello", 5);
 }
@@ -73,8 +71,7 @@ expect_drop6(struct rte_mbuf *m, enum tokd_counter reason)
 {
 	uint64_t before = fx->w.counter[reason];
 
-	put(m);
-	run();
+	receive(m);
 	expect_nothing();
 	expect_count(reason, before + 1);
 	expect_count(C_STREAMS_OPENED, 0);
@@ -95,39 +92,38 @@ FIXTURE_TEST(ipv6_drops_malformed_headers_and_other_hosts)
 		{.byte = {[10] = 0xff, 0xff, 10, 0, 0, 2}},
 	};
 	struct request r = hello(1);
-	struct rte_mbuf *m = frame6(&r);
+	struct rte_mbuf *m = frame6(r);
 
 	ip6_of(m)->vtc_flow = RTE_BE32(0x50000000);
 	expect_drop6(m, C_DROP_IP_HEADER);
-	m = frame6(&r);
+	m = frame6(r);
 	ip6_of(m)->payload_len = rte_cpu_to_be_16(rte_be_to_cpu_16(ip6_of(m)->payload_len) + 1);
 	expect_drop6(m, C_DROP_IP_HEADER);
-	m = frame6(&r);
+	m = frame6(r);
 	rte_pktmbuf_trim(m, rte_pktmbuf_data_len(m) - 14 - 39);
 	expect_drop6(m, C_DROP_IP_HEADER);
 	for (uint32_t i = 0; i < RTE_DIM(bad); i++) {
-		m = frame6(&r);
+		m = frame6(r);
 		memcpy(ip6_of(m)->src_addr, bad[i].byte, 16);
 		expect_drop6(m, C_DROP_IP_HEADER);
 	}
-	m = frame6(&r);
+	m = frame6(r);
 	memcpy(ip6_of(m)->src_addr, fx->w.ip6.byte, 16);
 	expect_drop6(m, C_DROP_IP_HEADER);
-	m = frame6(&r);
+	m = frame6(r);
 	ip6_of(m)->dst_addr[15] ^= 1;
 	expect_drop6(m, C_DROP_IP_DST);
 	/* The group is for neighbours only. */
-	m = frame6(&r);
+	m = frame6(r);
 	memcpy(ip6_of(m)->dst_addr, fx->w.solicited.byte, 16);
 	expect_drop6(m, C_DROP_IP_DST);
-	m = frame6(&r);
+	m = frame6(r);
 	ip6_of(m)->proto = IPPROTO_HOPOPTS;
 	expect_drop6(m, C_DROP_IP_PROTO);
 	/* Padding is no part of it. */
-	m = frame6(&r);
+	m = frame6(r);
 	memset(rte_pktmbuf_append(m, 9), 0xee, 9);
-	put(m);
-	run();
+	receive(m);
 	assert_int_equal(drain(), 1);
 	expect_text(1, "hello", 5);
 }
@@ -135,12 +131,12 @@ FIXTURE_TEST(ipv6_drops_malformed_headers_and_other_hosts)
 FIXTURE_TEST(ipv6_checksum_is_demanded)
 {
 	struct request r = hello(1);
-	struct rte_mbuf *m = frame6(&r);
+	struct rte_mbuf *m = frame6(r);
 	struct rte_udp_hdr *udp = rte_pktmbuf_mtod_offset(m, struct rte_udp_hdr *, HEADERS6);
 
 	udp->dgram_cksum = 0;
 	expect_drop6(m, C_DROP_UDP_CKSUM);
-	m = frame6(&r);
+	m = frame6(r);
 	udp = rte_pktmbuf_mtod_offset(m, struct rte_udp_hdr *, HEADERS6);
 	udp->dgram_cksum ^= 1;
 	expect_drop6(m, C_DROP_UDP_CKSUM);
@@ -154,10 +150,8 @@ FIXTURE_TEST(ipv6_tx_offload_leaves_the_checksum_to_the_driver)
 	struct rte_mbuf *m;
 
 	fx->w.tx_cksum_offload = true;
-	put(frame6(&r));
-	run();
-	m = next_frame();
-	assert_non_null(m);
+	receive(frame6(r));
+	m = expect_frame();
 	ip = ip6_of(m);
 	udp = (const struct rte_udp_hdr *)(ip + 1);
 	assert_int_equal(m->ol_flags, RTE_MBUF_F_TX_IPV6 | RTE_MBUF_F_TX_UDP_CKSUM);
@@ -207,9 +201,8 @@ FIXTURE_TEST(ipv6_neighbours_are_answered)
 
 	for (uint32_t i = 0; i < 2 * RTE_DIM(sizes); i++) {
 		/* To the group, as at first, and to us, as when it makes sure. */
-		put(solicit(
+		receive(solicit(
 			&client_ip6, i % 2 ? &fx->w.ip6 : &fx->w.solicited, 255, &s, sizes[i / 2]));
-		run();
 		assert_int_equal(
 			next_packet6(IPPROTO_ICMPV6, &client_ip6, bytes, sizeof(bytes)), 32);
 		memcpy(&na, bytes, sizeof(na));
@@ -222,8 +215,7 @@ FIXTURE_TEST(ipv6_neighbours_are_answered)
 		assert_memory_equal(bytes + 26, &fx->w.mac, 6);
 	}
 	/* One that wants our address for itself. */
-	put(solicit(&none, &fx->w.solicited, 255, &s, 24));
-	run();
+	receive(solicit(&none, &fx->w.solicited, 255, &s, 24));
 	next_packet6(IPPROTO_ICMPV6, &all_nodes, bytes, sizeof(bytes));
 	memcpy(&na, bytes, sizeof(na));
 	assert_int_equal(na.nd_na_flags_reserved, ND_NA_FLAG_OVERRIDE);
@@ -272,8 +264,7 @@ FIXTURE_TEST(ipv6_echo_is_answered)
 	const uint32_t at = offsetof(struct icmp6_hdr, icmp6_cksum);
 
 	for (uint32_t n = 8; n < sizeof(sent); n++) {
-		put(packet6(&client_ip6, &fx->w.ip6, IPPROTO_ICMPV6, 3, sent, n, at));
-		run();
+		receive(packet6(&client_ip6, &fx->w.ip6, IPPROTO_ICMPV6, 3, sent, n, at));
 		assert_int_equal(
 			next_packet6(IPPROTO_ICMPV6, &client_ip6, bytes, sizeof(bytes)), n);
 		assert_int_equal(bytes[0], ICMP6_ECHO_REPLY);
@@ -301,14 +292,14 @@ FIXTURE_TEST(ipv6_neighbours_and_echo_are_left_to_a_kernel_that_has_our_address)
 FIXTURE_TEST(ipv4_and_ipv6_are_left_alone_where_not_served)
 {
 	struct request r = hello(1);
-	struct rte_mbuf *m = frame6(&r);
+	struct rte_mbuf *m = frame6(r);
 	struct frame f;
 
 	fx->w.ip6 = none;
 	expect_drop6(m, C_DROP_IP_DST);
-	m = frame6(&r); /* to :: now */
+	m = frame6(r); /* to :: now */
 	expect_drop6(m, C_DROP_IP_DST);
 	fx->w.ip = 0;
-	f = make_frame(&r); /* to 0.0.0.0 now */
+	f = make_frame(r); /* to 0.0.0.0 now */
 	expect_drop6(f.m, C_DROP_IP_DST);
 }

@@ -7,9 +7,8 @@
 static struct frame
 good_frame(void)
 {
-	struct request r = data_request(1, 0, 0, "hello", 5, 0);
 
-	return make_frame(&r);
+	return make_frame(data_request(1, 0, 0, "hello", 5, 0));
 }
 
 static void
@@ -17,8 +16,7 @@ expect_drop(struct rte_mbuf *m, enum tokd_counter reason)
 {
 	uint64_t before = fx->w.counter[reason];
 
-	put(m);
-	run();
+	receive(m);
 	expect_nothing();
 	expect_count(reason, before + 1);
 	expect_count(C_STREAMS_OPENED, 0);
@@ -76,10 +74,8 @@ FIXTURE_TEST(arp_answers_for_our_address)
 	struct rte_ether_hdr *eth;
 	struct rte_mbuf *m;
 
-	put(arp_request(&asked));
-	run();
-	m = next_frame();
-	assert_non_null(m);
+	receive(arp_request(&asked));
+	m = expect_frame();
 	eth = rte_pktmbuf_mtod(m, struct rte_ether_hdr *);
 	arp = (struct rte_arp_hdr *)(eth + 1);
 	assert_memory_equal(&eth->dst_addr, &asked.arp_data.arp_sha, 6);
@@ -188,7 +184,7 @@ FIXTURE_TEST(ipv4_options_and_frame_padding_are_skipped)
 	struct frame f;
 
 	r.req.text_crc = crc32c_of("hello", 5);
-	f = make_frame(&r);
+	f = make_frame(r);
 	memset(bytes, 0xee, sizeof(bytes));
 	memcpy(bytes, f.eth, before);
 	memset(bytes + before, 0, 4); /* a word of options: end of option list */
@@ -198,8 +194,7 @@ FIXTURE_TEST(ipv4_options_and_frame_padding_are_skipped)
 	ip->total_length = rte_cpu_to_be_16((uint16_t)(24 + after));
 	ip->hdr_checksum = 0;
 	ip->hdr_checksum = rte_ipv4_cksum(ip);
-	put(raw_frame(bytes, before + 4 + after + 7));
-	run();
+	receive(raw_frame(bytes, before + 4 + after + 7));
 	assert_int_equal(expect_reply().rep.flags, TOKD_F_DONE);
 	expect_text(1, "hello", 5);
 }
@@ -230,10 +225,8 @@ FIXTURE_TEST(icmp_echo_is_answered)
 		struct rte_icmp_hdr *icmp;
 		struct rte_mbuf *m;
 
-		put(f.m);
-		run();
-		m = next_frame();
-		assert_non_null(m);
+		receive(f.m);
+		m = expect_frame();
 		assert_int_equal(rte_pktmbuf_data_len(m), 34 + n);
 		f.ip = rte_pktmbuf_mtod_offset(m, struct rte_ipv4_hdr *, 14);
 		icmp = (struct rte_icmp_hdr *)(f.ip + 1);
@@ -255,8 +248,7 @@ FIXTURE_TEST(arp_and_echo_are_left_to_a_kernel_that_has_our_address)
 
 	fx->w.kernel_answers = true;
 	put(arp_request(&asked));
-	put(icmp_frame(8).m);
-	run();
+	receive(icmp_frame(8).m);
 	expect_count(C_LEFT_TO_KERNEL, 2);
 	expect_count(C_TX_PACKETS, 0);
 }
@@ -321,13 +313,12 @@ FIXTURE_TEST(answers_in_memory_of_the_driver_give_it_back)
 	m[0] = arp_request(&arp);
 	m[1] = icmp_frame(8).m;
 	m[2] = packet6(&client_ip6, &fx->w.ip6, IPPROTO_ICMPV6, 64, echo6, sizeof(echo6), 2);
-	m[3] = make_frame(&r).m;
+	m[3] = make_frame(r).m;
 	for (uint32_t i = 0; i < RTE_DIM(m); i++) {
 		const void *own = m[i]->buf_addr;
 
 		given_back = 0;
-		put(attached(m[i]));
-		run();
+		receive(attached(m[i]));
 		assert_int_equal(drain(), 1);
 		assert_int_equal(given_back, 1);
 		assert_ptr_equal(m[i]->buf_addr, own);
@@ -371,37 +362,31 @@ FIXTURE_TEST(udp_without_checksum_and_offloaded_checksums_pass)
 	struct frame f = good_frame();
 
 	f.udp->dgram_cksum = 0;
-	put(f.m);
-	run();
+	receive(f.m);
 	expect_count(C_STREAMS_OPENED, 1);
 	fx->w.rx_cksum_offload = true;
 	f = good_frame();
 	f.m->ol_flags = RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD;
 	f.udp->dgram_cksum = 0x1234; /* the driver has looked, we do not again */
-	put(f.m);
-	run();
+	receive(f.m);
 	expect_count(C_RX_DUPLICATE, 1);
 	f = good_frame(); /* it never left the machine, so nobody has computed them */
 	f.m->ol_flags = RTE_MBUF_F_RX_IP_CKSUM_NONE | RTE_MBUF_F_RX_L4_CKSUM_NONE;
 	f.ip->hdr_checksum ^= 1;
 	f.udp->dgram_cksum ^= 1;
-	put(f.m);
-	run();
+	receive(f.m);
 	expect_count(C_RX_DUPLICATE, 2);
 }
 
 FIXTURE_TEST(tx_offload_leaves_checksums_to_the_driver)
 {
-	struct request r = poll_request(5, 0, 0);
 	struct rte_mbuf *m;
 	struct rte_ipv4_hdr *ip;
 	struct rte_udp_hdr *udp;
 
 	fx->w.tx_cksum_offload = true;
-	send_request(&r);
-	run();
-	m = next_frame();
-	assert_non_null(m);
+	ask(poll_request(5, 0, 0));
+	m = expect_frame();
 	ip = rte_pktmbuf_mtod_offset(m, struct rte_ipv4_hdr *, 14);
 	udp = (struct rte_udp_hdr *)(ip + 1);
 	assert_true(m->ol_flags & RTE_MBUF_F_TX_IP_CKSUM);

@@ -33,8 +33,7 @@ FIXTURE_TEST(segments_of_any_size_are_fed_where_they_lie)
 		for (uint32_t j = 0; j < RTE_DIM(cut); j++, stream++) {
 			struct request r = whole_text(stream);
 
-			put(cut_frame(make_frame(&r).m, first[i], cut[j]));
-			run();
+			receive(cut_frame(make_frame(r).m, first[i], cut[j]));
 			assert_int_equal(expect_reply().rep.flags, TOKD_F_DONE);
 			expect_text(stream, text, TEXT);
 		}
@@ -43,7 +42,7 @@ FIXTURE_TEST(segments_of_any_size_are_fed_where_they_lie)
 	for (uint32_t p = 3; p-- > 0;) {
 		struct request r = text_packet(stream, text, TEXT, 1000, 0, p);
 
-		put(cut_frame(make_frame(&r).m, HEADERS, 300));
+		put(cut_frame(make_frame(r).m, HEADERS, 300));
 	}
 	run();
 	drain();
@@ -59,8 +58,7 @@ FIXTURE_TEST(segments_that_are_held_count_each)
 	make_text(text, TEXT, 7);
 	fx->w.held_max = 10;
 	for (uint32_t i = 0; i < RTE_DIM(taken); i++) {
-		struct request r = text_packet(1, text, TEXT, 500, 0, 1 + i);
-		struct frame f = make_frame(&r);
+		struct frame f = make_frame(text_packet(1, text, TEXT, 500, 0, 1 + i));
 
 		put(cut_frame(f.m, HEADERS + 200, i < 3 ? 100 : 300)); /* 4 segments, then 2 */
 		run();
@@ -68,11 +66,8 @@ FIXTURE_TEST(segments_that_are_held_count_each)
 	}
 	expect_count(C_DROP_HELD, 1);
 	assert_int_equal(rte_mempool_in_use_count(fx_pool) - rte_ring_count(fx_tx), 10);
-	for (uint32_t p = 0; p < text_packets(TEXT, 500); p++) {
-		struct request r = text_packet(1, text, TEXT, 500, 0, p);
-
-		send_request(&r);
-	}
+	for (uint32_t p = 0; p < text_packets(TEXT, 500); p++)
+		send_request(text_packet(1, text, TEXT, 500, 0, p));
 	run();
 	assert_int_equal(fx->w.n_held, 0);
 	drain();
@@ -83,17 +78,13 @@ FIXTURE_TEST(segments_must_have_the_headers_in_the_first)
 {
 	struct request r = whole_text(1);
 
-	put(cut_frame(make_frame(&r).m, HEADERS - 1, 5000));
-	run();
+	receive(cut_frame(make_frame(r).m, HEADERS - 1, 5000));
 	expect_count(C_DROP_SEGMENTS, 1);
-	put(cut_frame(make_frame(&r).m, 14 + 20, 5000));
-	run();
+	receive(cut_frame(make_frame(r).m, 14 + 20, 5000));
 	expect_count(C_DROP_SEGMENTS, 2);
-	put(cut_frame(make_frame(&r).m, 14 + 19, 5000));
-	run();
+	receive(cut_frame(make_frame(r).m, 14 + 19, 5000));
 	expect_count(C_DROP_IP_HEADER, 1);
-	put(cut_frame(make_frame(&r).m, 13, 5000));
-	run();
+	receive(cut_frame(make_frame(r).m, 13, 5000));
 	expect_count(C_DROP_ETHER, 1);
 	expect_count(C_STREAMS_OPENED, 0);
 	expect_nothing();
@@ -105,8 +96,7 @@ FIXTURE_TEST(segments_of_a_refused_request_are_let_go)
 	struct reply reply;
 
 	r.req.vocab = 1;
-	put(cut_frame(make_frame(&r).m, HEADERS, 100));
-	run();
+	receive(cut_frame(make_frame(r).m, HEADERS, 100));
 	reply = expect_reply();
 	assert_int_equal(reply.rep.reason, TOKD_R_VOCAB);
 	assert_int_equal(reply.udp_payload, sizeof(reply.rep));
@@ -142,15 +132,13 @@ FIXTURE_TEST(fragments_in_any_order_make_the_datagram)
 	static const uint8_t order[][PARTS] = {{0, 1, 2, 3}, {3, 2, 1, 0}, {2, 0, 3, 1}};
 
 	for (uint16_t i = 0; i < RTE_DIM(order); i++) {
-		struct request r = whole_text(i);
-		struct frame f = make_frame(&r);
+		struct frame f = make_frame(whole_text(i));
 
 		for (uint32_t p = 0; p < PARTS; p++) {
 			uint32_t at = order[i][p] * PART;
 
 			expect_count(C_RX_REASSEMBLED, i);
-			put(fragment(&f, at, at + PART, i, order[i][p] + 1 < PARTS));
-			run();
+			receive(fragment(&f, at, at + PART, i, order[i][p] + 1 < PARTS));
 		}
 		rte_pktmbuf_free(f.m);
 		expect_count(C_RX_REASSEMBLED, i + 1);
@@ -164,19 +152,16 @@ FIXTURE_TEST(fragments_in_any_order_make_the_datagram)
 FIXTURE_TEST(fragments_of_ipv6_make_the_datagram)
 {
 	struct request r = whole_text(1);
-	struct rte_mbuf *m = frame6(&r);
+	struct rte_mbuf *m = frame6(r);
 
-	for (uint32_t p = PARTS; p-- > 0;) {
-		put(fragment6(m, p * PART, (p + 1) * PART, 77, p + 1 < PARTS));
-		run();
-	}
+	for (uint32_t p = PARTS; p-- > 0;)
+		receive(fragment6(m, p * PART, (p + 1) * PART, 77, p + 1 < PARTS));
 	rte_pktmbuf_free(m);
 	expect_count(C_RX_REASSEMBLED, 1);
 	expect_count(C_DROP_IP_FRAGMENT, 0);
 	assert_int_equal(drain(), 1);
 	expect_text(1, text, TEXT);
-	put(frame6_short_fragment());
-	run();
+	receive(frame6_short_fragment());
 	expect_count(C_DROP_IP_FRAGMENT, 1);
 }
 
@@ -187,7 +172,7 @@ FIXTURE_TEST(fragments_of_ipv6_that_are_all_need_no_others)
 
 	for (uint64_t i = 0; i < 2; i++) {
 		struct request r = whole_text(i);
-		struct rte_mbuf *m = frame6(&r);
+		struct rte_mbuf *m = frame6(r);
 
 		put(fragment6(m, 0, rte_pktmbuf_pkt_len(m) - HEADERS6, 7, false));
 		rte_pktmbuf_free(m);
@@ -203,14 +188,11 @@ FIXTURE_TEST(fragments_of_ipv6_that_are_all_need_no_others)
 
 FIXTURE_TEST(fragments_never_whole_make_way_for_others)
 {
-	struct request r = whole_text(1);
-	struct frame f = make_frame(&r);
+	struct frame f = make_frame(whole_text(1));
 
 	/* Many more datagrams than the table has room for, each without its end. */
-	for (uint16_t id = 0; id < 10 * FRAGMENTS; id++) {
-		put(fragment(&f, 0, PART, id, true));
-		run();
-	}
+	for (uint16_t id = 0; id < 10 * FRAGMENTS; id++)
+		receive(fragment(&f, 0, PART, id, true));
 	assert_true(rte_mempool_avail_count(fx_pool) >=
 		    POOL_MBUFS - 1 - FRAGMENTS * RTE_LIBRTE_IP_FRAG_MAX_FRAG);
 	assert_true(fx->w.counter[C_DROP_IP_FRAGMENT] >= 9 * FRAGMENTS);
@@ -260,8 +242,8 @@ beyond6(const struct rte_mbuf *of)
 FIXTURE_TEST(fragments_stay_when_one_comes_that_no_datagram_has)
 {
 	struct request r = whole_text(1);
-	struct frame f = make_frame(&r);
-	struct rte_mbuf *m = frame6(&r);
+	struct frame f = make_frame(r);
+	struct rte_mbuf *m = frame6(r);
 
 	keep_fragments();
 	for (uint16_t id = 0; id < FRAGMENTS / 2; id++)
@@ -270,8 +252,7 @@ FIXTURE_TEST(fragments_stay_when_one_comes_that_no_datagram_has)
 	put(fragment(&f, 800, 800, 1000, true));
 	put(fragment6(m, 800, 800, 1000, true));
 	put(beyond(&f));
-	put(beyond6(m));
-	run();
+	receive(beyond6(m));
 	expect_count(C_DROP_IP_FRAGMENT, 4);
 	for (uint32_t p = 1; p < PARTS; p++)
 		put(fragment(&f, p * PART, (p + 1) * PART, 0, p + 1 < PARTS));
@@ -285,8 +266,7 @@ FIXTURE_TEST(fragments_stay_when_one_comes_that_no_datagram_has)
 
 FIXTURE_TEST(fragments_expire_when_no_others_come)
 {
-	struct request r = whole_text(1);
-	struct frame f = make_frame(&r);
+	struct frame f = make_frame(whole_text(1));
 	uint32_t avail;
 
 	rte_mempool_cache_flush(NULL, fx_pool);
@@ -305,8 +285,7 @@ FIXTURE_TEST(fragments_expire_when_no_others_come)
 
 FIXTURE_TEST(fragments_that_lie_are_dropped)
 {
-	struct request r = whole_text(1);
-	struct frame f = make_frame(&r);
+	struct frame f = make_frame(whole_text(1));
 	uint64_t avail;
 
 	/* A checksum that is wrong once the packet is whole, which a device called right. */
@@ -325,8 +304,7 @@ FIXTURE_TEST(fragments_that_lie_are_dropped)
 	/* Parts that overlap. */
 	put(fragment(&f, 0, 1600, 2, true));
 	put(fragment(&f, 800, 2400, 2, true));
-	put(fragment(&f, 2400, 4000, 2, false));
-	run();
+	receive(fragment(&f, 2400, 4000, 2, false));
 	/* More parts than a datagram may have. */
 	for (uint32_t p = 0; p < 2 * RTE_LIBRTE_IP_FRAG_MAX_FRAG; p++)
 		put(fragment(&f, p * 80, (p + 1) * 80, 3, true));
@@ -343,8 +321,7 @@ FIXTURE_TEST(fragments_that_lie_are_dropped)
 		put(m);
 	}
 	/* A part without a byte. */
-	put(fragment(&f, 800, 800, 5, true));
-	run();
+	receive(fragment(&f, 800, 800, 5, true));
 	avail = rte_mempool_avail_count(fx_pool);
 	assert_true(avail >= POOL_MBUFS - 1 - FRAGMENTS * RTE_LIBRTE_IP_FRAG_MAX_FRAG);
 	assert_true(fx->w.counter[C_DROP_IP_FRAGMENT] > 0);
@@ -356,15 +333,14 @@ FIXTURE_TEST(fragments_that_lie_are_dropped)
 FIXTURE_TEST(fragments_are_dropped_where_none_are_taken)
 {
 	struct request r = whole_text(1);
-	struct frame f = make_frame(&r);
-	struct rte_mbuf *m = frame6(&r);
+	struct frame f = make_frame(r);
+	struct rte_mbuf *m = frame6(r);
 	struct tokd_frags *frags = fx->w.frags;
 
 	fx->w.frags = NULL;
 	put(fragment(&f, 0, PART, 1, true));
 	put(fragment(&f, PART, 2 * PART, 1, false));
-	put(fragment6(m, 0, PART, 1, true));
-	run();
+	receive(fragment6(m, 0, PART, 1, true));
 	expect_count(C_DROP_IP_FRAGMENT, 3);
 	expect_count(C_RX_FRAGMENTS, 0);
 	fx->w.frags = frags;

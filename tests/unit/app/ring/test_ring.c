@@ -10,11 +10,9 @@ static uint8_t text[2000];
 static bool
 feed_one(uint64_t stream, uint32_t n)
 {
-	struct request r = text_packet(stream, text, n, 2000, 0, 0);
 	struct reply rep;
 
-	send_request(&r);
-	run();
+	ask(text_packet(stream, text, n, 2000, 0, 0));
 	rep = expect_reply();
 	if (rep.rep.flags == TOKD_F_DONE)
 		return true;
@@ -99,8 +97,7 @@ TEST_WITH(ring_held_by_a_reader_is_not_overwritten, setup_small_ring, teardown)
 	/* Trying again changes nothing, a POLL neither. */
 	assert_false(feed_one(s, 700));
 	r = poll_request(s, 0, 0);
-	send_request(&r);
-	run();
+	ask(r);
 	rep = expect_reply();
 	assert_int_equal(rep.rep.credit, 0);
 	assert_int_equal(rep.rep.reason, TOKD_R_RING);
@@ -114,8 +111,7 @@ TEST_WITH(ring_held_by_a_reader_is_not_overwritten, setup_small_ring, teardown)
 
 	/* The reader moves: the POLL finds room, the packet sent again is taken. */
 	atomic_store(&fx->cursor[3], fx->w.ring.head);
-	send_request(&r);
-	run();
+	ask(r);
 	rep = expect_reply();
 	assert_int_equal(rep.rep.credit, TOKD_WIRE_WINDOW);
 	assert_int_equal(rep.rep.reason, TOKD_R_NONE);
@@ -188,16 +184,13 @@ TEST_WITH(ring_full_keeps_held_packets_for_their_turn, setup_small_ring, teardow
 	while (feed_one(s, 700))
 		s++;
 	fx->read_pos = fx->w.ring.head;
-	r = text_packet(500, text, 2000, 1000, 0, 1);
-	send_request(&r);
+	send_request(text_packet(500, text, 2000, 1000, 0, 1));
 	r = text_packet(500, text, 2000, 1000, 0, 0);
-	send_request(&r);
-	run();
+	ask(r);
 	assert_int_equal(expect_reply().rep.ack, 0);
 	assert_int_equal(fx->w.n_held, 1);
 	atomic_store(&fx->cursor[0], fx->w.ring.head);
-	send_request(&r);
-	run();
+	ask(r);
 	assert_int_equal(expect_reply().rep.flags, TOKD_F_DONE);
 	assert_int_equal(fx->w.n_held, 0);
 	expect_text(500, text, 2000);
@@ -205,7 +198,6 @@ TEST_WITH(ring_full_keeps_held_packets_for_their_turn, setup_small_ring, teardow
 
 TEST_WITH(ring_full_again_at_a_held_packet_is_resumed_by_poll, setup_small_ring, teardown)
 {
-	struct request r;
 	uint64_t s = 0;
 
 	make_text(text, sizeof(text), 1);
@@ -216,22 +208,16 @@ TEST_WITH(ring_full_again_at_a_held_packet_is_resumed_by_poll, setup_small_ring,
 		assert_true(feed_one(s++, 700));
 	fx->read_pos = fx->w.ring.head;
 	memset(text, 0xff, sizeof(text)); /* as many ids as there can be */
-	for (int i = 1; i >= 0; i--) {
-		r = text_packet(500, text, 1400, 700, 0, (uint32_t)i);
-		send_request(&r);
-	}
+	for (int i = 1; i >= 0; i--)
+		send_request(text_packet(500, text, 1400, 700, 0, (uint32_t)i));
 	run();
 	assert_int_equal(expect_reply().rep.ack, 1);
 	assert_int_equal(fx->w.n_held, 1);
-	r = text_packet(500, text, 1400, 700, 0, 1); /* its turn, but the ring is full still */
-	send_request(&r);
-	run();
+	ask(text_packet(500, text, 1400, 700, 0, 1)); /* its turn, but the ring is full still */
 	assert_int_equal(expect_reply().rep.credit, 0);
 	expect_count(C_RX_DUPLICATE, 1);
 	atomic_store(&fx->cursor[0], fx->w.ring.head);
-	r = poll_request(500, 0, 0);
-	send_request(&r);
-	run();
+	ask(poll_request(500, 0, 0));
 	assert_int_equal(expect_reply().rep.flags, TOKD_F_DONE);
 	assert_int_equal(fx->w.n_held, 0);
 	expect_text(500, text, 1400);
@@ -251,8 +237,7 @@ TEST_WITH(ring_full_in_the_middle_of_a_packet_goes_on_there, setup_small_ring, t
 		assert_true(feed_one(s++, 700));
 	fx->read_pos = fx->w.ring.head;
 	r = text_packet(500, big, sizeof(big), sizeof(big), 0, 0);
-	send_request(&r);
-	run();
+	ask(r);
 	rep = expect_reply();
 	assert_int_equal(rep.rep.ack, 0);
 	assert_int_equal(rep.rep.credit, 0);
@@ -260,8 +245,7 @@ TEST_WITH(ring_full_in_the_middle_of_a_packet_goes_on_there, setup_small_ring, t
 	for (uint32_t i = 0; rep.rep.flags != TOKD_F_DONE; i++) {
 		assert_true(i < 20);
 		atomic_store(&fx->cursor[0], fx->w.ring.head);
-		send_request(&r);
-		run();
+		ask(r);
 		rep = expect_reply();
 	}
 	/* Not all of it stands any more: the crc tells. */
@@ -279,7 +263,6 @@ TEST_WITH(ring_full_in_the_middle_of_a_packet_goes_on_there, setup_small_ring, t
 TEST_WITH(ring_part_of_a_packet_sent_again_shorter_fails, setup_small_ring, teardown)
 {
 	static uint8_t big[JUMBO_TEXT];
-	struct request r;
 	uint64_t s = 0;
 
 	make_text(text, sizeof(text), 1);
@@ -287,15 +270,10 @@ TEST_WITH(ring_part_of_a_packet_sent_again_shorter_fails, setup_small_ring, tear
 	reader_join(0);
 	while (fx->w.ring.head < SMALL_RING_BYTES - 34000)
 		feed_one(s++, 700);
-	r = text_packet(500, big, sizeof(big), sizeof(big), 0, 0);
-	send_request(&r);
-	run();
+	ask(text_packet(500, big, sizeof(big), sizeof(big), 0, 0));
 	assert_true(expect_reply().rep.text_end > 10);
 	atomic_store(&fx->cursor[0], fx->w.ring.head);
-	r = text_packet(500, big, 10, 10, 0, 0);
-	send_request(&r);
-	run();
-	expect_fail(TOKD_R_LENGTH);
+	expect_refusal(text_packet(500, big, 10, 10, 0, 0), TOKD_R_LENGTH);
 }
 
 static void
@@ -320,20 +298,17 @@ TEST_WITH(ring_full_abort_waits_for_room, setup_small_ring, teardown)
 	struct request q = data_request(900, 0, 0, "hello", 5, 0);
 
 	make_text(text, sizeof(text), 1);
-	send_request(&q);
-	run();
+	ask(q);
 	reader_join(0);
 	fill_to_the_last_byte();
 	q = data_request(900, 1, 99, "hello", 5, 0);
 	fx->read_pos = r->head;
-	send_request(&q);
-	run();
-	expect_fail(TOKD_R_OFFSET);
+	expect_refusal(q, TOKD_R_OFFSET);
 	assert_int_equal(fx->read_pos, r->head);
 	assert_false(TAILQ_EMPTY(&fx->w.streams->aborting));
 	tokd_housekeeping(&fx->w, fx->w.t_burst);
 	assert_false(TAILQ_EMPTY(&fx->w.streams->aborting));
-	send_request(&q); /* it answers meanwhile */
+	send_request(q); /* it answers meanwhile */
 	run();
 	expect_fail(TOKD_R_OFFSET);
 
@@ -357,7 +332,6 @@ TEST_WITH(ring_full_abort_waits_for_room, setup_small_ring, teardown)
 /* They keep their places in the table until their ABORT is in the ring: others are refused. */
 TEST_WITH(ring_full_of_texts_that_failed, setup_small_ring, teardown)
 {
-	struct request q;
 	uint32_t n_open;
 
 	make_text(text, sizeof(text), 1);
@@ -366,18 +340,14 @@ TEST_WITH(ring_full_of_texts_that_failed, setup_small_ring, teardown)
 	drain();
 	n_open = tokd_worker_open_streams(&fx->w);
 	for (uint64_t s = 1000; s < 1000 + 2 * STREAMS; s++) {
-		q = data_request(s, 0, 99, "hello", 5, TOKD_F_FIRST);
-		send_request(&q);
-		run();
+		ask(data_request(s, 0, 99, "hello", 5, TOKD_F_FIRST));
 		drain();
 	}
 	assert_in_range(fx->w.counter[C_STREAMS_FAILED], STREAMS / 2, STREAMS + 1);
 	expect_count(C_DROP_TABLE_FULL, 2 * STREAMS - fx->w.counter[C_STREAMS_FAILED]);
 	atomic_store(&fx->cursor[0], fx->w.ring.head);
 	tokd_housekeeping(&fx->w, fx->w.t_burst);
-	q = data_request(2000, 0, 0, "hello", 5, TOKD_F_FIRST);
-	send_request(&q);
-	run();
+	ask(data_request(2000, 0, 0, "hello", 5, TOKD_F_FIRST));
 	expect_nothing();
 	assert_int_equal(tokd_worker_open_streams(&fx->w), n_open + 1);
 }

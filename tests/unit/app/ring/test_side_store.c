@@ -18,8 +18,7 @@ fill_ring(void)
 	uint64_t until = fx->w.ring.head + 2 * SMALL_RING_BYTES;
 
 	while (fx->w.ring.head < until) {
-		send_text(OTHERS + other++, "hello world", 11, 100, 0);
-		run();
+		ask_text(OTHERS + other++, "hello world", 11, 100, 0);
 		drain();
 	}
 }
@@ -28,12 +27,10 @@ fill_ring(void)
 static bool
 ask_again(uint64_t stream)
 {
-	struct request r = poll_request(stream, 0, n_want);
 	uint32_t n = 0;
 	struct reply rep;
 
-	send_request(&r);
-	run();
+	ask(poll_request(stream, 0, n_want));
 	while (next_reply(&rep)) {
 		if (rep.rep.flags & TOKD_F_FAIL) {
 			assert_int_equal(rep.rep.reason, TOKD_R_EXPIRED);
@@ -56,8 +53,6 @@ begin(uint32_t seed, uint32_t n)
 TEST_WITH(side_store_keeps_what_the_ring_needs_to_overwrite, setup_small_ring_and_side_store,
 	teardown)
 {
-	struct request r;
-
 	begin(1, TEXT);
 	send_text(1, text, TEXT, 97, TOKD_F_IDS | TOKD_F_STREAM); /* several records */
 	run();
@@ -69,19 +64,15 @@ TEST_WITH(side_store_keeps_what_the_ring_needs_to_overwrite, setup_small_ring_an
 		uint64_t until = fx->w.ring.head + SMALL_RING_BYTES;
 
 		while (fx->w.ring.head < until) {
-			r = poll_request(1, 0, 0);
-			send_request(&r);
-			send_text(OTHERS + other++, "hello world", 11, 100, 0);
-			run();
+			send_request(poll_request(1, 0, 0));
+			ask_text(OTHERS + other++, "hello world", 11, 100, 0);
 		}
 		drain();
 		assert_true(ask_again(1));
 	}
 	expect_count(C_SIDE_COPIED, 4 * n_want);
 	expect_count(C_SIDE_FULL, 0);
-	r = poll_request(1, n_want, 0);
-	send_request(&r);
-	run();
+	ask(poll_request(1, n_want, 0));
 	drain();
 	assert_int_equal(fx->w.side.n_free, fx->w.side.n);
 }
@@ -95,30 +86,23 @@ TEST_WITH(side_store_of_an_open_stream_is_let_go_when_acknowledged, setup_small_
 
 	begin(2, TEXT);
 	packets = text_packets(TEXT, 100);
-	for (uint32_t p = 0; p + 1 < packets; p++) {
-		r = text_packet(1, text, TEXT, 100, TOKD_F_IDS | TOKD_F_STREAM, p);
-		send_request(&r);
-		run();
-	}
+	for (uint32_t p = 0; p + 1 < packets; p++)
+		ask(text_packet(1, text, TEXT, 100, TOKD_F_IDS | TOKD_F_STREAM, p));
 	drain();
 	fill_ring();
 	assert_true(fx->w.side.n_free < fx->w.side.n);
 	part = fx->w.side.n_free;
 	r = poll_request(1, 100, 0); /* some are acknowledged */
-	send_request(&r);
-	run();
+	ask(r);
 	drain();
 	assert_true(fx->w.side.n_free > part);
 	r = text_packet(1, text, TEXT, 100, TOKD_F_IDS | TOKD_F_STREAM, packets - 1);
 	r.req.ids_ack = 100;
-	send_request(&r);
-	run();
+	ask(r);
 	while (next_reply(&rep))
 		assert_memory_equal(rep.ids, &want[rep.rep.first], 4 * rep.rep.count);
 	assert_true(rep.rep.flags & TOKD_F_DONE);
-	r = poll_request(1, n_want, 0);
-	send_request(&r);
-	run();
+	ask(poll_request(1, n_want, 0));
 	drain();
 	assert_int_equal(fx->w.side.n_free, fx->w.side.n);
 }
@@ -132,7 +116,7 @@ TEST_WITH(side_store_that_is_full_loses_ids_and_says_so, setup_small_ring_and_si
 	for (uint64_t s = 0; s < STREAMS - 2; s++) {
 		struct request r = text_packet(s, text, TEXT, TEXT / 2, TOKD_F_IDS, 0);
 
-		send_request(&r);
+		send_request(r);
 	}
 	run();
 	fill_ring();
@@ -141,8 +125,7 @@ TEST_WITH(side_store_that_is_full_loses_ids_and_says_so, setup_small_ring_and_si
 		struct request r = text_packet(s, text, TEXT, TEXT / 2, TOKD_F_IDS, 1);
 		struct reply rep;
 
-		send_request(&r);
-		run();
+		ask(r);
 		while (next_reply(&rep)) {
 			assert_memory_equal(rep.ids, &want[rep.rep.first], 4 * rep.rep.count);
 			if (rep.rep.flags & TOKD_F_FAIL)
@@ -165,7 +148,7 @@ TEST_WITH(side_store_survives_many_slow_clients, setup_small_ring_and_side_store
 		for (uint32_t s = 0; s < open; s++) {
 			r = text_packet(round * 100 + s, text, n, 1 + n / 2,
 				TOKD_F_IDS | (s % 2 ? TOKD_F_STREAM : 0), 0);
-			send_request(&r);
+			send_request(r);
 		}
 		run();
 		drain();
@@ -176,8 +159,7 @@ TEST_WITH(side_store_survives_many_slow_clients, setup_small_ring_and_side_store
 			r = text_packet(round * 100 + s, text, n, 1 + n / 2,
 				TOKD_F_IDS | (s % 2 ? TOKD_F_STREAM : 0), 1);
 			r.req.ids_ack = s % 3 * 20;
-			send_request(&r);
-			run();
+			ask(r);
 			while (next_reply(&rep))
 				assert_memory_equal(
 					rep.ids, &want[rep.rep.first], 4 * rep.rep.count);

@@ -13,12 +13,8 @@ send_own_text(uint64_t stream, uint32_t cut)
 {
 	make_text(text, TEXT, (uint32_t)stream);
 	n_want = whole(text, TEXT, want, RTE_DIM(want));
-	for (uint32_t i = 0; i < text_packets(TEXT, cut); i++) {
-		struct request r = text_packet(stream, text, TEXT, cut, TOKD_F_IDS, i);
-
-		send_request(&r);
-		run();
-	}
+	for (uint32_t i = 0; i < text_packets(TEXT, cut); i++)
+		ask(text_packet(stream, text, TEXT, cut, TOKD_F_IDS, i));
 }
 
 TEST_WITH(zero_copy_points_into_the_ring, setup_zero_copy, teardown)
@@ -49,8 +45,7 @@ TEST_WITH(zero_copy_is_for_replies_with_ids_enough, setup_zero_copy, teardown)
 	send_own_text(1, TEXT);
 	expect_count(C_REPLY_IN_PLACE, 4 * n_want);
 	fx->w.zc.min++;
-	send_text(2, text, TEXT, TEXT, TOKD_F_IDS);
-	run();
+	ask_text(2, text, TEXT, TEXT, TOKD_F_IDS);
 	expect_count(C_REPLY_IN_PLACE, 4 * n_want);
 	expect_count(C_REPLY_COPIED, 4 * n_want);
 }
@@ -101,8 +96,7 @@ TEST_WITH(zero_copy_holds_the_ring_until_the_driver_is_done, setup_small_ring_ze
 	assert_int_equal(rte_ring_dequeue(fx_tx, &p), 0);
 	kept = p;
 	while (fx->w.counter[C_DROP_RING_FULL] == 0 && other < 10000) {
-		send_text(other++, "hello world", 11, 100, 0);
-		run();
+		ask_text(other++, "hello world", 11, 100, 0);
 		drain();
 	}
 	assert_true(fx->w.ring.full);

@@ -145,8 +145,7 @@ static void
 others_come(uint64_t from)
 {
 	for (uint64_t i = 0; i <= STREAMS; i++) {
-		send_text(OTHERS + from + i, "hello world", 11, 100, 0);
-		run();
+		ask_text(OTHERS + from + i, "hello world", 11, 100, 0);
 		drain();
 	}
 }
@@ -157,13 +156,8 @@ expect_refused(uint32_t packets)
 {
 	const uint64_t head = fx->w.ring.head;
 
-	for (uint32_t p = 0; p < packets; p++) {
-		struct request r = text_packet(1, "hello world", 11, 4, 0, p);
-
-		send_request(&r);
-		run();
-		expect_fail(TOKD_R_EXPIRED);
-	}
+	for (uint32_t p = 0; p < packets; p++)
+		expect_refusal(text_packet(1, "hello world", 11, 4, 0, p), TOKD_R_EXPIRED);
 	assert_int_equal(fx->w.ring.head, head);
 	assert_int_equal(tokd_worker_open_streams(&fx->w), 0);
 	expect_count(C_DROP_REPEAT, packets);
@@ -171,8 +165,7 @@ expect_refused(uint32_t packets)
 
 FIXTURE_TEST(names_refuse_late_packets_of_a_text_whose_answer_is_gone)
 {
-	send_text(1, "hello world", 11, 4, 0);
-	run();
+	ask_text(1, "hello world", 11, 4, 0);
 	drain();
 	others_come(0);
 	expect_refused(3);
@@ -187,9 +180,7 @@ FIXTURE_TEST(names_refuse_late_packets_of_a_text_that_failed)
 	struct request r = data_request(1, 0, 0, "hello world", 11, TOKD_F_FIRST | TOKD_F_LAST);
 
 	r.req.text_crc ^= 1;
-	send_request(&r);
-	run();
-	expect_fail(TOKD_R_TEXT_CRC);
+	expect_refusal(r, TOKD_R_TEXT_CRC);
 	others_come(0);
 	expect_refused(3);
 }
@@ -197,8 +188,7 @@ FIXTURE_TEST(names_refuse_late_packets_of_a_text_that_failed)
 /* --done-timeout is over, if only by a jump of the clock. */
 FIXTURE_TEST(names_outlive_the_answer_after_any_time)
 {
-	send_text(1, "hello world", 11, 4, 0);
-	run();
+	ask_text(1, "hello world", 11, 4, 0);
 	drain();
 	fx->w.t_burst += 1000 * fx->w.streams->finished_ticks;
 	tokd_housekeeping(&fx->w, fx->w.t_burst);

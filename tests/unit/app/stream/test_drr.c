@@ -217,7 +217,7 @@ put_text(uint32_t ip, uint64_t stream, uint32_t n)
 		struct request r = text_packet(stream, text, n, 1400, 0, i);
 
 		r.ip = ip;
-		send_request(&r);
+		send_request(r);
 	}
 }
 
@@ -260,7 +260,7 @@ FIXTURE_TEST(drr_a_source_never_holds_what_is_left_for_others)
 		for (uint32_t packet = 1; packet < 12; packet++) {
 			r = data_request(1, packet, packet, "x", 1, 0);
 			r.ip = i == 0 ? 0 : SMALL;
-			send_request(&r);
+			send_request(r);
 		}
 		tokd_worker_turn(&fx->w);
 		assert_int_equal(fx->w.n_held, i == 0 ? 4 : 7); /* a third; of the rest, the same */
@@ -269,7 +269,7 @@ FIXTURE_TEST(drr_a_source_never_holds_what_is_left_for_others)
 	for (uint32_t i = 0; i < 2; i++) { /* what they wait for is fed */
 		r = data_request(1, 0, 0, "x", 1, 0);
 		r.ip = i == 0 ? 0 : SMALL;
-		send_request(&r);
+		send_request(r);
 	}
 	tokd_worker_turn(&fx->w);
 	assert_int_equal(fx->w.n_held, 0);
@@ -335,7 +335,7 @@ FIXTURE_TEST(drr_what_follows_a_refused_packet_is_dropped_unread_until_the_text_
 	expect_busy(1);
 	expect_count(C_DROP_BACKLOG, 2);
 	r = text_packet(1, text, 2000, 1400, 0, 1);
-	f = make_frame(&r);
+	f = make_frame(r);
 	f.udp->dgram_cksum ^= 1;
 	put(f.m);
 	tokd_worker_turn(&fx->w);
@@ -343,14 +343,14 @@ FIXTURE_TEST(drr_what_follows_a_refused_packet_is_dropped_unread_until_the_text_
 	expect_count(C_DROP_BACKLOG, 3);
 	expect_count(C_DROP_UDP_CKSUM, 0);
 	/* Not for another one who reads the wire, nor for other texts of the client. */
-	f = make_frame(&r);
+	f = make_frame(r);
 	f.eth->src_addr.addr_bytes[5]++;
 	seal_frame(&f);
 	put(f.m);
 	tokd_worker_turn(&fx->w);
 	assert_int_equal(drain(), 1);
 	r.req.stream_id = 2;
-	send_request(&r);
+	send_request(r);
 	tokd_worker_turn(&fx->w);
 	expect_busy(2);
 
@@ -371,13 +371,13 @@ FIXTURE_TEST(drr_half_of_the_wait_is_for_validated_sources)
 	share();
 	say_that_others_wait(1);
 	fx->w.drr.ticks = fx->w.delay_most * 3 / 8; /* two packets: three quarters of the limit */
-	send_request(&r);
+	send_request(r);
 	tokd_worker_turn(&fx->w);
 	rep = expect_reply();
 	assert_int_equal(rep.rep.reason, TOKD_R_VALIDATE);
 	expect_count(C_DROP_VALIDATE, 1);
 	r.req.cookie = rep.rep.cookie;
-	send_request(&r);
+	send_request(r);
 	tokd_worker_turn(&fx->w);
 	assert_true(is_done(1));
 	put_text(0, 2, 5); /* without a cookie: its source is known */
@@ -407,13 +407,13 @@ FIXTURE_TEST(drr_a_text_without_a_cookie_is_answered_once_and_passes_with_one)
 	expect_count(C_DROP_VALIDATE, 1);
 	expect_count(C_DROP_BACKLOG, 1);
 	r = text_packet(1, text, 2000, 1400, 0, 0); /* its client did not get the answer */
-	send_request(&r);
+	send_request(r);
 	tokd_worker_turn(&fx->w);
 	assert_int_equal(expect_reply().rep.reason, TOKD_R_VALIDATE);
 	for (uint32_t packet = 2; packet-- > 0;) { /* the first one comes last */
 		r = text_packet(1, text, 2000, 1400, 0, packet);
 		r.req.cookie = rep.rep.cookie;
-		send_request(&r);
+		send_request(r);
 	}
 	tokd_worker_turn(&fx->w);
 	assert_true(is_done(1));
@@ -435,13 +435,12 @@ FIXTURE_TEST(drr_forged_texts_push_out_none_that_was_told_to_come_later)
 	for (uint32_t i = 0; i < 2000; i++) {
 		r = text_packet(2 + i, text, 2000, 1400, 0, 0);
 		r.ip = SMALL;
-		send_request(&r);
+		send_request(r);
 		tokd_worker_turn(&fx->w);
 		assert_int_equal(expect_reply().rep.reason, TOKD_R_VALIDATE);
 	}
 	fx->validated = true;
-	r = text_packet(1, text, 2000, 1400, 0, 1);
-	send_request(&r);
+	send_request(text_packet(1, text, 2000, 1400, 0, 1));
 	tokd_worker_turn(&fx->w);
 	expect_nothing();
 	expect_count(C_DROP_BACKLOG, 3);
@@ -454,11 +453,8 @@ FIXTURE_TEST(drr_what_waits_for_its_client_delays_no_other_text)
 	struct tokd_flow *f;
 
 	share();
-	for (uint32_t packet = 1; packet < 6; packet++) {
-		struct request r = data_request(1, packet, packet, "x", 1, 0);
-
-		send_request(&r);
-	}
+	for (uint32_t packet = 1; packet < 6; packet++)
+		send_request(data_request(1, packet, packet, "x", 1, 0));
 	tokd_worker_turn(&fx->w);
 	f = &tokd_source_find(&fx->w, &client)->flow;
 	assert_int_equal(f->held, 5);
@@ -479,7 +475,7 @@ FIXTURE_TEST(drr_who_asks_for_a_packet_that_waits_is_told_to_wait)
 	make_text(text, sizeof(text), 1);
 	r = text_packet(1, text, 100, 1400, 0, 0);
 	for (uint32_t i = 0; i < 2; i++) {
-		send_request(&r);
+		send_request(r);
 		tokd_worker_turn(&fx->w);
 	}
 	rep = expect_reply();
@@ -514,14 +510,11 @@ FIXTURE_TEST(drr_a_whole_window_of_small_packets_is_fed_at_once)
 
 	fx->w.feed_ticks = UINT64_MAX; /* what is fast is fed several packets at a time */
 	make_text(text, n + 1, 1);
-	r = data_request(1, 0, 0, text, 100, 0);
-	send_request(&r);
+	send_request(data_request(1, 0, 0, text, 100, 0));
 	tokd_worker_turn(&fx->w);
 	fx->w.feed_ticks = 0;
-	for (uint32_t at = 100; at < n; at++) {
-		r = data_request(1, at - 99, at, text + at, 1, 0);
-		send_request(&r);
-	}
+	for (uint32_t at = 100; at < n; at++)
+		send_request(data_request(1, at - 99, at, text + at, 1, 0));
 	for (uint32_t i = 0; i < 2; i++)
 		tokd_worker_turn(&fx->w);
 	assert_int_equal(fx->w.n_held, TOKD_WIRE_WINDOW);
@@ -530,7 +523,7 @@ FIXTURE_TEST(drr_a_whole_window_of_small_packets_is_fed_at_once)
 	assert_int_equal(fx->w.n_held, 0);
 	r = text_packet(1, text, n + 1, n, 0, 1);
 	r.req.packet = 1 + TOKD_WIRE_WINDOW;
-	send_request(&r);
+	send_request(r);
 	tokd_worker_turn(&fx->w);
 	assert_true(is_done(1));
 	expect_text(1, text, n + 1);

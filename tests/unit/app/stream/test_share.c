@@ -17,20 +17,13 @@ from(uint32_t i, struct request r)
 	return r;
 }
 
-static void
-ask(const struct request *r)
-{
-	send_request(r);
-	run();
-}
-
 /* A text of source i that is not finished. */
 static void
 begin(uint32_t i, uint64_t stream)
 {
 	const struct request r = from(i, data_request(stream, 0, 0, "hello", 5, 0));
 
-	ask(&r);
+	ask(r);
 }
 
 /* A whole text of source i. */
@@ -39,7 +32,7 @@ finish(uint32_t i, uint64_t stream)
 {
 	const struct request r = from(i, text_packet(stream, "hello", 5, 100, 0, 0));
 
-	ask(&r);
+	ask(r);
 	assert_int_equal(expect_reply().rep.flags, TOKD_F_DONE);
 }
 
@@ -63,7 +56,7 @@ state_of(uint32_t i, uint64_t stream)
 	const struct request r = from(i, poll_request(stream, 0, 0));
 	struct reply got;
 
-	ask(&r);
+	ask(r);
 	got = expect_reply();
 	return got.rep.flags & TOKD_F_FAIL ? got.rep.reason : 0;
 }
@@ -71,14 +64,12 @@ state_of(uint32_t i, uint64_t stream)
 FIXTURE_TEST(share_greediest_source_gives_way_with_its_stalest_text)
 {
 	struct text_ids *got = calloc(1, sizeof(*got));
-	struct request r;
 
 	for (uint32_t i = 0; i < STREAMS - 2; i++)
 		begin(1, i);
 	begin(2, 50);
 	/* The oldest of source 1 makes progress. */
-	r = from(1, data_request(0, 1, 5, " world, and all that is in it", 29, 0));
-	ask(&r);
+	ask(from(1, data_request(0, 1, 5, " world, and all that is in it", 29, 0)));
 	expect_nothing();
 	finish(3, 60);
 	begin(3, 61);
@@ -141,7 +132,6 @@ FIXTURE_TEST(share_sources_come_to_equal_shares_and_then_stop)
 
 FIXTURE_TEST(share_new_source_gets_a_stream_beside_any_number_of_others)
 {
-	struct request r;
 	struct reply got;
 
 	/* One packet of each address, as if forged: the one longest without progress goes. */
@@ -149,8 +139,7 @@ FIXTURE_TEST(share_new_source_gets_a_stream_beside_any_number_of_others)
 		begin(100 + i, i);
 		assert_int_equal(drain(), i >= STREAMS);
 	}
-	r = from(1, text_packet(1000, "hello", 5, 100, 0, 0));
-	ask(&r);
+	ask(from(1, text_packet(1000, "hello", 5, 100, 0, 0)));
 	assert_true(next_reply(&got));
 	assert_int_equal(got.rep.reason, TOKD_R_SHARE);
 	assert_int_equal(expect_reply().rep.flags, TOKD_F_DONE);
@@ -192,28 +181,24 @@ FIXTURE_TEST(share_no_text_is_evicted_if_its_place_is_of_no_use)
 
 FIXTURE_TEST(share_slow_text_is_renewed_only_while_there_is_room)
 {
-	struct request r = from(1, data_request(1, 0, 0, "a", 1, 0));
 	struct tokd_stream *s;
 	uint64_t begun;
 
-	ask(&r);
+	ask(from(1, data_request(1, 0, 0, "a", 1, 0)));
 	s = TAILQ_FIRST(&fx->w.streams->open);
 	s->t_open -= 8 * fx->w.tsc_hz; /* a byte in 8 s */
 	begun = s->t_active;
-	r = from(1, data_request(1, 1, 1, "b", 1, 0));
-	ask(&r);
+	ask(from(1, data_request(1, 1, 1, "b", 1, 0)));
 	assert_true(s->t_active > begun);
 	for (uint32_t i = 0; i < STREAMS / 2; i++)
 		begin(2, i);
 	begun = s->t_active;
-	r = from(1, data_request(1, 2, 2, "c", 1, 0));
-	ask(&r);
+	ask(from(1, data_request(1, 2, 2, "c", 1, 0)));
 	assert_int_equal(s->t_active, begun);
 	expect_count(C_PROGRESS_SLOW, 1);
 	/* One that keeps up is. */
 	s->t_open += 8 * fx->w.tsc_hz;
-	r = from(1, data_request(1, 3, 3, " and quite some more text of it", 31, 0));
-	ask(&r);
+	ask(from(1, data_request(1, 3, 3, " and quite some more text of it", 31, 0)));
 	assert_true(s->t_active > begun);
 	expect_count(C_PROGRESS_SLOW, 1);
 }
@@ -272,25 +257,17 @@ FIXTURE_TEST(share_answers_of_the_source_with_the_most_are_forgotten_first)
 /* Its stream is taken for a packet of a text that has ended, and is free again at once. */
 FIXTURE_TEST(share_text_that_ends_in_its_first_burst_may_give_way_in_it)
 {
-	struct request r;
-
 	finish(1, 7);
 	for (uint32_t i = 0; i < STREAMS; i++)
 		begin(2, 100 + i);
 	assert_int_equal(state_of(1, 7), TOKD_R_UNKNOWN);
-	for (uint32_t i = 0; i < STREAMS; i++) {
-		r = from(2, data_request(100 + i, 1, 5, "x", 1, TOKD_F_FIRST));
-		ask(&r);
-	}
+	for (uint32_t i = 0; i < STREAMS; i++)
+		ask(from(2, data_request(100 + i, 1, 5, "x", 1, TOKD_F_FIRST)));
 	drain();
 	assert_true(source(2)->validated); /* so the others' answers go first */
-	r = from(3, data_request(50, 0, 0, "hello", 5, 0));
-	send_request(&r);
-	r = from(3, data_request(50, 1, 5, "x", 1, TOKD_F_FIRST));
-	send_request(&r);
-	r = from(1, text_packet(7, "hello", 5, 100, 0, 0));
-	send_request(&r);
-	run();
+	send_request(from(3, data_request(50, 0, 0, "hello", 5, 0)));
+	send_request(from(3, data_request(50, 1, 5, "x", 1, TOKD_F_FIRST)));
+	ask(from(1, text_packet(7, "hello", 5, 100, 0, 0)));
 	drain();
 	assert_int_equal(state_of(3, 50), TOKD_R_UNKNOWN);
 	assert_int_equal(state_of(1, 7), TOKD_R_UNKNOWN);

@@ -6,13 +6,6 @@
 #define HALF (STREAMS / 2)
 static const struct rte_ether_addr other_mac = {{2, 0, 0, 0, 0, 3}};
 
-static void
-ask(const struct request *r)
-{
-	send_request(r);
-	run();
-}
-
 /* As setup(), with clients that have no cookie. */
 static int
 setup_strangers(void **state)
@@ -25,24 +18,20 @@ setup_strangers(void **state)
 #define STRANGERS_TEST(name) TEST_WITH(name, setup_strangers, teardown)
 
 static void
-ask_from(const struct request *r, struct rte_ether_addr mac)
+ask_from(struct request r, struct rte_ether_addr mac)
 {
 	struct frame f = make_frame(r);
 
 	f.eth->src_addr = mac;
-	put(f.m);
-	run();
+	receive(f.m);
 }
 
 /* Texts that begin, and never end, until one more than half of the streams is open. */
 static void
 open_half(void)
 {
-	for (uint32_t i = 0; i <= HALF; i++) {
-		struct request r = data_request(1000 + i, 0, 0, "hello", 5, 0);
-
-		ask(&r);
-	}
+	for (uint32_t i = 0; i <= HALF; i++)
+		ask(data_request(1000 + i, 0, 0, "hello", 5, 0));
 	expect_count(C_STREAMS_OPENED, HALF + 1);
 	drain();
 }
@@ -102,28 +91,26 @@ STRANGERS_TEST(half_of_the_streams_are_for_validated_clients)
 
 	open_half();
 	assert_false(tokd_source_find(&fx->w, &client)->validated);
-	ask(&r);
+	ask(r);
 	refused = expect_reply();
 	assert_int_equal(refused.rep.flags, TOKD_F_FAIL);
 	assert_int_equal(refused.rep.reason, TOKD_R_VALIDATE);
-	assert_true(refused.rep.cookie == cookie_of(&r));
+	assert_true(refused.rep.cookie == cookie_of(r));
 	assert_int_equal(refused.udp_payload, sizeof(struct tokd_rep));
 	expect_count(C_DROP_VALIDATE, 1);
 	expect_count(C_STREAMS_OPENED, HALF + 1);
 
 	/* A wrong one is none; nor is another's right one. */
 	r.req.cookie = refused.rep.cookie + 1;
-	ask(&r);
-	expect_fail(TOKD_R_VALIDATE);
+	expect_refusal(r, TOKD_R_VALIDATE);
 	r.req.cookie = refused.rep.cookie;
 	r.port = 40001;
-	ask(&r);
-	expect_fail(TOKD_R_VALIDATE);
+	expect_refusal(r, TOKD_R_VALIDATE);
 	expect_count(C_COOKIE_WRONG, 2);
 	expect_count(C_STREAMS_OPENED, HALF + 1);
 
 	r.port = 0;
-	ask(&r);
+	ask(r);
 	assert_true(expect_reply().rep.flags & TOKD_F_DONE);
 	expect_count(C_COOKIE_RIGHT, 1);
 	assert_true(tokd_source_find(&fx->w, &client)->validated);
@@ -132,7 +119,7 @@ STRANGERS_TEST(half_of_the_streams_are_for_validated_clients)
 	for (uint32_t i = HALF + 1; i < STREAMS; i++) {
 		r = data_request(2000 + i, 0, 0, "hello", 5, 0);
 		r.req.cookie = refused.rep.cookie;
-		ask(&r);
+		ask(r);
 	}
 	assert_int_equal(tokd_worker_open_streams(&fx->w), STREAMS);
 	drain();
@@ -146,12 +133,12 @@ STRANGERS_TEST(streams_that_are_open_need_no_cookie_nor_do_others_below_half)
 	for (uint32_t i = 0; i < 3; i++) { /* they end */
 		r = data_request(1000 + i, 1, 5, NULL, 0, TOKD_F_LAST);
 		r.req.text_crc = crc32c_of("hello", 5);
-		ask(&r);
+		ask(r);
 		assert_true(expect_reply().rep.flags & TOKD_F_DONE);
 	}
 	r = text_packet(2, "hello", 5, 100, 0, 0);
 	r.req.cookie = 12345; /* of another appliance */
-	ask(&r);
+	ask(r);
 	assert_true(expect_reply().rep.flags & TOKD_F_DONE);
 	expect_count(C_DROP_VALIDATE, 0);
 	expect_count(C_COOKIE_RIGHT, 0);
@@ -181,7 +168,7 @@ STRANGERS_TEST(three_bytes_out_for_each_in_until_validated)
 
 	memset(text, 0xff, sizeof(text)); /* three ids a byte */
 	r = text_packet(1, text, sizeof(text), sizeof(text), TOKD_F_IDS, 0);
-	ask(&r);
+	ask(r);
 	in += sizeof(r.req) + sizeof(text);
 	last = limited(in, &out);
 	assert_int_equal(last.rep.flags, TOKD_F_FAIL);
@@ -194,7 +181,7 @@ STRANGERS_TEST(three_bytes_out_for_each_in_until_validated)
 	for (uint32_t i = 0; i < 100; i++) {
 		r = poll_request(1, 0, 3 * sizeof(text));
 		r.req.cookie = i % 2;
-		ask(&r);
+		ask(r);
 		in += sizeof(r.req);
 		limited(in, &out);
 	}
@@ -202,10 +189,10 @@ STRANGERS_TEST(three_bytes_out_for_each_in_until_validated)
 	assert_true(out > 2 * in);
 
 	/* The victim himself has the cookie, and gets the rest. */
-	r.req.cookie = cookie_of(&r);
+	r.req.cookie = cookie_of(r);
 	out = 0;
 	for (uint32_t i = 0; i < 4 && out < 3 * sizeof(text) * 4; i++) {
-		ask(&r);
+		ask(r);
 		while (next_reply(&last)) {
 			assert_int_equal(last.rep.reason, TOKD_R_NONE);
 			assert_true(last.rep.flags & TOKD_F_DONE);
@@ -223,8 +210,7 @@ STRANGERS_TEST(ordinary_texts_never_meet_the_limit)
 
 	make_text(text, sizeof(text), 4);
 	for (uint32_t n = 0; n < 20; n++) { /* an id for two bytes */
-		send_text(n, text, n * 1000, 1376, TOKD_F_IDS);
-		run();
+		ask_text(n, text, n * 1000, 1376, TOKD_F_IDS);
 		do
 			assert_true(next_reply(&r));
 		while (!(r.rep.flags & TOKD_F_DONE) || r.rep.first + r.rep.count < r.rep.total);
@@ -239,7 +225,7 @@ STRANGERS_TEST(a_stream_is_of_the_mac_of_its_first_frame)
 	struct request forged[5];
 	struct reply reply;
 
-	ask(&r);
+	ask(r);
 	reply = expect_reply();
 	assert_true(reply.rep.count > 0);
 	forged[0] = data_request(1, 1, 12, "evil", 4, TOKD_F_IDS | TOKD_F_STREAM);
@@ -251,10 +237,9 @@ STRANGERS_TEST(a_stream_is_of_the_mac_of_its_first_frame)
 		struct tokd_rep rep;
 		struct rte_mbuf *m;
 
-		forged[i].req.cookie = cookie_of(&r); /* seen on the wire */
-		ask_from(&forged[i], other_mac);
-		m = next_frame();
-		assert_non_null(m);
+		forged[i].req.cookie = cookie_of(r); /* seen on the wire */
+		ask_from(forged[i], other_mac);
+		m = expect_frame();
 		assert_memory_equal(rte_pktmbuf_mtod(m, void *), &other_mac, sizeof(other_mac));
 		assert_int_equal(rte_pktmbuf_data_len(m), 42 + sizeof(struct tokd_rep));
 		memcpy(&rep, rte_pktmbuf_mtod_offset(m, const void *, 42), sizeof(rep));
@@ -266,11 +251,10 @@ STRANGERS_TEST(a_stream_is_of_the_mac_of_its_first_frame)
 	/* It goes on, and nothing was acknowledged. */
 	r = data_request(1, 1, 12, "hello", 5, TOKD_F_IDS | TOKD_F_STREAM | TOKD_F_LAST);
 	r.req.text_crc = crc32c_of("hello world hello", 17);
-	ask(&r);
+	ask(r);
 	assert_true(expect_reply().rep.flags & TOKD_F_DONE);
 	expect_text(1, "hello world hello", 17);
-	r = poll_request(1, 0, 1000);
-	ask(&r);
+	ask(poll_request(1, 0, 1000));
 	reply = expect_reply();
 	assert_int_equal(reply.rep.first, 0);
 	assert_int_equal(reply.rep.count, reply.rep.total);
@@ -282,14 +266,12 @@ STRANGERS_TEST(a_stream_of_another_mac_does_not_stand_in_the_way)
 {
 	struct request r = data_request(1, 1, 5, "evil", 4, TOKD_F_IDS);
 
-	ask_from(&r, other_mac);
+	ask_from(r, other_mac);
 	r = text_packet(1, "hello", 5, 100, TOKD_F_IDS, 0);
-	ask_from(&r, other_mac);
+	ask_from(r, other_mac);
 	drain();
-	r = text_packet(1, "hello world hello", 17, 10, TOKD_F_IDS, 0);
-	send_request(&r);
-	r = text_packet(1, "hello world hello", 17, 10, TOKD_F_IDS, 1);
-	ask(&r);
+	send_request(text_packet(1, "hello world hello", 17, 10, TOKD_F_IDS, 0));
+	ask(text_packet(1, "hello world hello", 17, 10, TOKD_F_IDS, 1));
 	assert_true(expect_reply().rep.flags & TOKD_F_DONE);
 	expect_count(C_STREAMS_OPENED, 2);
 	expect_count(C_STREAMS_DONE, 1);

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
+#include "unix_socket.h"
 #include "server.h"
 
 int
@@ -25,16 +25,13 @@ int
 server_setup(void **state)
 {
 	struct server *s = calloc(1, sizeof(*s));
-	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 
 	strcpy(s->folder, "/tmp/tokd-test-XXXXXX");
 	if (mkdtemp(s->folder) == NULL)
 		return -1;
 	snprintf(s->path, sizeof(s->path), "%s/socket", s->folder);
-	strcpy(addr.sun_path, s->path);
-	s->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (bind(s->listener, (struct sockaddr *)&addr, sizeof(addr)) != 0 ||
-		listen(s->listener, 1) != 0)
+	s->listener = unix_listen(s->path, SOCK_SEQPACKET, 1);
+	if (s->listener < 0)
 		return -1;
 	s->reader = -1;
 	s->accepts = s->answers = true;
@@ -83,28 +80,11 @@ server_teardown(void **state)
 static void
 answer(struct server *s)
 {
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(s->fds))];
-	} control = {0};
 	char bytes[2 * sizeof(s->rep)] = {0};
-	struct iovec iov = {bytes, s->rep_bytes};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-	const size_t fd_bytes = sizeof(int) * (size_t)s->n_fds;
 
 	memcpy(bytes, &s->rep, sizeof(s->rep));
-	if (s->n_fds > 0) {
-		struct cmsghdr *c;
-
-		msg.msg_control = control.bytes;
-		msg.msg_controllen = CMSG_SPACE(fd_bytes);
-		c = CMSG_FIRSTHDR(&msg);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(fd_bytes);
-		memcpy(CMSG_DATA(c), s->fds, fd_bytes);
-	}
-	(void)!sendmsg(s->reader, &msg, MSG_NOSIGNAL);
+	(void)!descriptors_send(
+		s->reader, bytes, s->rep_bytes, s->fds, (size_t)s->n_fds, MSG_NOSIGNAL);
 }
 
 static void *

@@ -9,15 +9,15 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <tokd/reader.h>
 
 #include "server.h"
+#include "unix_socket.h"
 
-#define FIXTURE_TEST(name) TEST_WITH(name, server_setup, server_teardown)
+#define FIXTURE_TEST(name) TEST_ON(name, server_setup, server_teardown, struct server *s)
 
 #define LIMIT_MS 2000
 
@@ -93,7 +93,6 @@ attached(struct server *s, int mode)
 
 FIXTURE_TEST(that_is_honest_is_believed)
 {
-	struct server *s = *state;
 	struct tokr *r = attached(s, TOKR_READER);
 	struct tokr_record rec;
 
@@ -107,7 +106,6 @@ FIXTURE_TEST(that_is_honest_is_believed)
 
 FIXTURE_TEST(with_a_wrong_answer_is_refused)
 {
-	struct server *s = *state;
 	const struct tokd_attach_rep good = s->rep;
 
 	s->rep.magic = 1;
@@ -133,8 +131,6 @@ FIXTURE_TEST(with_a_wrong_answer_is_refused)
 
 FIXTURE_TEST(with_an_answer_of_wrong_length_is_refused)
 {
-	struct server *s = *state;
-
 	s->rep_bytes = sizeof(s->rep) - 1;
 	refuses(s, TOKR_INVALID, "attach reply of");
 	s->rep_bytes = sizeof(s->rep) + 1;
@@ -145,7 +141,6 @@ FIXTURE_TEST(with_an_answer_of_wrong_length_is_refused)
 
 FIXTURE_TEST(with_wrong_descriptors_is_refused)
 {
-	struct server *s = *state;
 	char path[128];
 	int fd, small;
 
@@ -182,7 +177,6 @@ FIXTURE_TEST(with_wrong_descriptors_is_refused)
 
 FIXTURE_TEST(that_could_shrink_its_memory_is_refused)
 {
-	struct server *s = *state;
 	int loose = server_memfd(1 << 20, 0);
 	int grows = server_memfd(1 << 20, F_SEAL_GROW | F_SEAL_FUTURE_WRITE);
 
@@ -206,7 +200,6 @@ FIXTURE_TEST(that_could_shrink_its_memory_is_refused)
 
 FIXTURE_TEST(that_shrinks_its_memory_between_two_looks_is_refused)
 {
-	struct server *s = *state;
 	const int loose = server_memfd(1 << 20, 0);
 
 	shrinks_late = true;
@@ -240,7 +233,6 @@ FIXTURE_TEST(with_a_wrong_header_is_refused)
 		{offsetof(struct tokd_ring_hdr, tsc_hz), 0, "tsc_hz is 0"},
 		{offsetof(struct tokd_ring_hdr, tail), 64, "must be a record in [64, 0]"},
 	};
-	struct server *s = *state;
 	const struct tokd_ring_hdr good = *s->hdr;
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
@@ -256,7 +248,6 @@ FIXTURE_TEST(with_a_wrong_header_is_refused)
 
 FIXTURE_TEST(that_is_silent_is_given_up_in_time)
 {
-	struct server *s = *state;
 	struct tokr_error e;
 	struct timespec a, b;
 	int fd[16];
@@ -296,30 +287,29 @@ TEST(that_is_silent_may_be_left_by_a_signal)
 {
 	const struct sigaction handler = {.sa_handler = on_signal};
 	const struct itimerval soon = {.it_value.tv_usec = 20000};
-	struct sockaddr_un addr = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	struct sigaction before;
 	struct tokr_error e;
+	char path[64];
+	int fd;
 
-	snprintf(addr.sun_path, sizeof(addr.sun_path), "/tmp/tokr-silent-%d", (int)getpid());
-	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
-	assert_int_equal(listen(fd, 2), 0);
+	snprintf(path, sizeof(path), "/tmp/tokr-silent-%d", (int)getpid());
+	fd = unix_listen(path, SOCK_SEQPACKET, 2);
+	assert_true(fd >= 0);
 	sigaction(SIGALRM, &handler, &before);
 	setitimer(ITIMER_REAL, &soon, NULL);
-	assert_null(tokr_attach(addr.sun_path, TOKR_READER, 100, &e));
+	assert_null(tokr_attach(path, TOKR_READER, 100, &e));
 	assert_int_equal(e.code, TOKR_TIMEOUT); /* not by default */
 	setitimer(ITIMER_REAL, &soon, NULL);
-	assert_null(tokr_attach(addr.sun_path, TOKR_READER | TOKR_EINTR, LIMIT_MS, &e));
+	assert_null(tokr_attach(path, TOKR_READER | TOKR_EINTR, LIMIT_MS, &e));
 	assert_int_equal(e.code, TOKR_SYSTEM);
 	assert_int_equal(e.sys_errno, EINTR);
 	sigaction(SIGALRM, &before, NULL);
-	unlink(addr.sun_path);
+	unlink(path);
 	close(fd);
 }
 
 FIXTURE_TEST(that_closes_at_once_is_gone)
 {
-	struct server *s = *state;
 	struct tokr_error e;
 
 	s->answers = true;
@@ -333,8 +323,6 @@ FIXTURE_TEST(that_closes_at_once_is_gone)
  */
 FIXTURE_TEST(that_refuses_and_closes_before_it_was_asked_is_heard)
 {
-	struct server *s = *state;
-
 	s->in_a_hurry = true;
 	s->n_fds = 0;
 	s->rep.n_rings = 0;
@@ -405,8 +393,6 @@ TEST(whose_keys_are_wrong_is_found_out)
 
 FIXTURE_TEST(whose_keys_have_an_odd_size_is_refused)
 {
-	struct server *s = *state;
-
 	s->hdr->block_size = 16;
 	s->hdr->key_bytes = 12;
 	refuses(s, TOKR_INVALID, "key_bytes 12");
@@ -457,7 +443,6 @@ TEST(whose_tail_is_impossible_is_found_out_by_a_tap)
 
 FIXTURE_TEST(that_went_on_past_unread_ids_has_dropped_the_reader)
 {
-	struct server *s = *state;
 	struct tokr *r = attached(s, TOKR_READER);
 	struct tokr_record rec;
 
@@ -468,47 +453,8 @@ FIXTURE_TEST(that_went_on_past_unread_ids_has_dropped_the_reader)
 	tokr_detach(r);
 }
 
-/* Whatever stands in the ring, every id that is given out can be read. */
-TEST(of_random_bytes_does_no_harm)
-{
-	for (unsigned int seed = 0; seed < 400; seed++) {
-		int mode = seed % 2 ? TOKR_TAP : TOKR_READER, rc;
-		volatile uint32_t sum = 0;
-		struct tokr_record rec;
-		struct server *s;
-		uint8_t *data;
-		struct tokr *r;
-
-		srand(seed);
-		assert_int_equal(server_setup((void **)&s), 0);
-		data = (uint8_t *)s->hdr + TOKD_RING_HDR_BYTES;
-		r = attached(s, mode);
-		for (int i = 0; i < SERVER_DATA; i++)
-			data[i] = (uint8_t)rand();
-		for (int at = 0; at < SERVER_DATA; at += 64) { /* often plausible */
-			struct tokd_rec *in = (void *)(data + at);
-
-			in->bytes = 64u * (1u + (uint32_t)rand() % 4);
-			in->kind = (uint16_t)(1 + rand() % 2);
-			in->count = (uint32_t)rand() % 64;
-		}
-		s->hdr->head = 64u * ((uint32_t)rand() % 65);
-		if (seed % 3 == 0)
-			s->hdr->tail = 64u * ((uint32_t)rand() % 65);
-		while ((rc = tokr_next(r, &rec, 0)) == 1) {
-			for (uint32_t i = 0; i < rec.count; i++)
-				sum += rec.ids[i];
-			tokr_release(r, &rec);
-		}
-		assert_true(rc == 0 || rc == TOKR_INVALID || rc == TOKR_DROPPED);
-		tokr_detach(r);
-		assert_int_equal(server_teardown((void **)&s), 0);
-	}
-}
-
 FIXTURE_TEST(that_speaks_out_of_turn_is_parted_from)
 {
-	struct server *s = *state;
 	struct tokr *r = attached(s, TOKR_READER);
 	struct tokr_record rec;
 

@@ -16,7 +16,7 @@
 #include "fixture.h"
 #include "datapath/token_ring_write.h"
 
-#define FIXTURE_TEST(name) TEST_WITH(name, setup_served, teardown_served)
+#define FIXTURE_TEST(name) TEST_ON(name, setup_served, teardown_served, struct fixture *f)
 
 #define ATTACH_MS 3000
 
@@ -120,7 +120,6 @@ cursor_of(struct fixture *f, uint32_t w)
 
 FIXTURE_TEST(gives_records_as_they_were_published)
 {
-	struct fixture *f = *state;
 	struct tokr_record rec;
 	struct tokr_ring info;
 	struct tokr *r;
@@ -162,7 +161,6 @@ FIXTURE_TEST(gives_records_as_they_were_published)
 
 FIXTURE_TEST(takes_the_rings_in_turn)
 {
-	struct fixture *f = *state;
 	struct tokr *r = attached(f, TOKR_READER);
 	struct tokr_record rec;
 
@@ -180,7 +178,6 @@ FIXTURE_TEST(takes_the_rings_in_turn)
 
 FIXTURE_TEST(gives_space_back_up_to_the_oldest_it_holds)
 {
-	struct fixture *f = *state;
 	struct tokr *r = attached(f, TOKR_READER);
 	struct tokr_record rec[4];
 
@@ -204,7 +201,6 @@ FIXTURE_TEST(gives_space_back_up_to_the_oldest_it_holds)
 
 FIXTURE_TEST(skips_decoded_text_and_gives_its_space_back)
 {
-	struct fixture *f = *state;
 	struct tokr *r = attached(f, TOKR_READER);
 	struct tokr_record rec;
 
@@ -222,7 +218,6 @@ FIXTURE_TEST(skips_decoded_text_and_gives_its_space_back)
 FIXTURE_TEST(holds_a_whole_ring_of_small_records_and_frees_it)
 {
 	enum { N = RING_BYTES / 64 };
-	struct fixture *f = *state;
 	struct tokr *r = attached(f, TOKR_READER);
 	static struct tokr_record rec[N];
 
@@ -246,7 +241,6 @@ FIXTURE_TEST(holds_a_whole_ring_of_small_records_and_frees_it)
 
 FIXTURE_TEST(passes_padding_many_times_round)
 {
-	struct fixture *f = *state;
 	struct tokr *r = attached(f, TOKR_READER), *tap = attached(f, TOKR_TAP);
 	struct tokr_record rec;
 
@@ -274,7 +268,6 @@ FIXTURE_TEST(passes_padding_many_times_round)
 
 FIXTURE_TEST(as_a_tap_counts_what_it_missed)
 {
-	struct fixture *f = *state;
 	struct tokr *tap = attached(f, TOKR_TAP);
 	struct tokr_record rec;
 	struct tokr_ring info;
@@ -306,7 +299,6 @@ FIXTURE_TEST(as_a_tap_counts_what_it_missed)
 
 FIXTURE_TEST(as_a_tap_says_that_what_it_used_was_overwritten)
 {
-	struct fixture *f = *state;
 	struct tokr *tap = attached(f, TOKR_TAP);
 	struct tokr_record rec, copy;
 	struct tokr_ring info;
@@ -340,7 +332,6 @@ dropped(struct fixture *f)
 
 FIXTURE_TEST(that_stalls_is_told_why_it_was_dropped)
 {
-	struct fixture *f = *state;
 	struct tokr *r = attached(f, TOKR_READER);
 	struct tokr_record first, rec;
 	struct tokr_ring info;
@@ -372,7 +363,6 @@ FIXTURE_TEST(that_stalls_is_told_why_it_was_dropped)
 
 FIXTURE_TEST(sees_all_that_was_published_before_the_end)
 {
-	struct fixture *f = *state;
 	struct tokr *r = attached(f, TOKR_READER), *tap = attached(f, TOKR_TAP);
 	struct tokr_record rec;
 	struct tokr_error e;
@@ -400,7 +390,6 @@ FIXTURE_TEST(sees_all_that_was_published_before_the_end)
 
 FIXTURE_TEST(that_has_parted_keeps_what_it_holds_and_holds_up_nobody)
 {
-	struct fixture *f = *state;
 	struct tokr *r = attached(f, TOKR_READER);
 	struct tokr_record rec, none;
 
@@ -418,7 +407,6 @@ FIXTURE_TEST(that_has_parted_keeps_what_it_holds_and_holds_up_nobody)
 
 FIXTURE_TEST(waits_as_long_as_asked)
 {
-	struct fixture *f = *state;
 	struct tokr *r = attached(f, TOKR_READER);
 	struct tokr_record rec;
 	struct timespec a, b;
@@ -432,7 +420,6 @@ FIXTURE_TEST(waits_as_long_as_asked)
 
 FIXTURE_TEST(is_refused_in_words)
 {
-	struct fixture *f = *state;
 	struct tokr *tap[TOKD_TAPS_MAX];
 	struct tokr_error e;
 
@@ -448,7 +435,6 @@ FIXTURE_TEST(is_refused_in_words)
 
 FIXTURE_TEST(killed_while_it_holds_a_view_frees_the_ring)
 {
-	struct fixture *f = *state;
 	int ready[2];
 	char byte;
 	pid_t pid;
@@ -529,7 +515,6 @@ read_at_pace(void *arg)
 
 FIXTURE_TEST(reads_at_its_own_speed_among_others)
 {
-	struct fixture *f = *state;
 	struct pace p[] = {
 		{.f = f, .mode = TOKR_READER, .every = 1u << 31},
 		{.f = f, .mode = TOKR_READER, .every = 64, .pause_us = 100},

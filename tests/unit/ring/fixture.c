@@ -111,15 +111,7 @@ publish(struct tokd_ring *r, uint32_t count)
 int
 connect_to(const struct fixture *f)
 {
-	struct sockaddr_un addr = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-
-	strcpy(addr.sun_path, f->path);
-	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) != 0) {
-		close(fd);
-		return -1;
-	}
-	return fd;
+	return unix_connect(f->path, SOCK_SEQPACKET);
 }
 
 struct tokd_attach_req
@@ -132,26 +124,12 @@ good_request(void)
 static bool
 take_answer(struct reader *r)
 {
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(r->fds))];
-	} control;
-	struct iovec iov = {&r->rep, sizeof(r->rep)};
-	struct msghdr msg = {.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control.bytes,
-		.msg_controllen = sizeof(control.bytes)};
-	ssize_t n = recvmsg(r->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	struct cmsghdr *c;
+	const ssize_t n = descriptors_receive(
+		r->fd, &r->rep, sizeof(r->rep), r->fds, &r->n_fds, MSG_DONTWAIT);
 
 	if (n < 0)
 		return false;
 	assert_int_equal(n, sizeof(r->rep));
-	assert_int_equal(msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC), 0);
-	c = CMSG_FIRSTHDR(&msg);
-	r->n_fds = c != NULL ? (int)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int)) : 0;
-	if (c != NULL)
-		memcpy(r->fds, CMSG_DATA(c), (size_t)r->n_fds * sizeof(int));
 	return true;
 }
 

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "test.h"
+#include "unix_socket.h"
 #include "readers/attach.h"
 #include "datapath/token_ring.h"
 
@@ -25,7 +26,7 @@ struct reader {
 	int fd; /* control socket */
 	struct tokd_attach_rep rep;
 	int n_fds;
-	int fds[1 + TOKD_RINGS_MAX];
+	int fds[DESCRIPTORS_MAX];
 	uint64_t *cursor;
 	const struct tokd_ring_hdr *hdr[N_RINGS];
 };

@@ -13,11 +13,10 @@
 #include "fixture.h"
 #include "datapath/token_ring_write.h"
 
-#define FIXTURE_TEST(name) TEST_WITH(name, setup, teardown)
+#define FIXTURE_TEST(name) TEST_ON(name, setup, teardown, struct fixture *f)
 
 FIXTURE_TEST(gets_rings_and_starts_at_their_heads)
 {
-	struct fixture *f = *state;
 	struct reader r;
 
 	publish(f->ring[1], 10);
@@ -40,7 +39,6 @@ FIXTURE_TEST(gets_rings_and_starts_at_their_heads)
 
 FIXTURE_TEST(has_a_cursor_nobody_can_resize)
 {
-	struct fixture *f = *state;
 	struct reader r;
 
 	attach(f, &r);
@@ -55,7 +53,6 @@ FIXTURE_TEST(has_a_cursor_nobody_can_resize)
 
 FIXTURE_TEST(is_unmapped_only_when_all_workers_let_go)
 {
-	struct fixture *f = *state;
 	struct tokd_conn *c;
 	struct reader r;
 
@@ -82,7 +79,6 @@ FIXTURE_TEST(is_unmapped_only_when_all_workers_let_go)
 
 FIXTURE_TEST(that_dies_is_detached)
 {
-	struct fixture *f = *state;
 	struct reader r;
 	pid_t pid;
 
@@ -105,7 +101,6 @@ FIXTURE_TEST(that_dies_is_detached)
 
 FIXTURE_TEST(speaks_after_its_request_and_is_detached)
 {
-	struct fixture *f = *state;
 	struct reader r;
 
 	attach(f, &r);
@@ -116,7 +111,6 @@ FIXTURE_TEST(speaks_after_its_request_and_is_detached)
 
 FIXTURE_TEST(many_come_up_to_the_limit)
 {
-	struct fixture *f = *state;
 	const struct tokd_attach_req req = good_request();
 	struct reader r[TOKD_READERS_MAX], late = {0};
 
@@ -159,7 +153,6 @@ workers(void *arg)
 /* Under ThreadSanitizer this is the proof of the handshake; without, of no crash. */
 FIXTURE_TEST(come_and_go_while_workers_publish)
 {
-	struct fixture *f = *state;
 	pthread_t thread;
 
 	assert_int_equal(pthread_create(&thread, NULL, workers, f), 0);

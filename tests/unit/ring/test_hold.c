@@ -6,7 +6,7 @@
 
 #include "fixture.h"
 
-#define FIXTURE_TEST(name) TEST_WITH(name, setup, teardown)
+#define FIXTURE_TEST(name) TEST_ON(name, setup, teardown, struct fixture *f)
 
 TEST(hold_is_forgotten_at_the_rate_of_the_limit)
 {
@@ -61,7 +61,6 @@ TEST(hold_in_any_window_is_below_twice_the_limit)
 /* Refused for twice as long each time, and with a quarter of the time to hold a ring. */
 FIXTURE_TEST(that_is_dropped_again_waits_longer_and_may_hold_less)
 {
-	struct fixture *f = *state;
 	struct tokd_conn c = {0};
 	const uint64_t who = tokd_drops_owner(getpid(), getuid());
 	uint64_t now = 1000;
@@ -89,7 +88,6 @@ FIXTURE_TEST(that_is_dropped_again_waits_longer_and_may_hold_less)
 
 FIXTURE_TEST(that_was_dropped_does_not_count_for_others)
 {
-	struct fixture *f = *state;
 	const uint64_t who = tokd_drops_owner(getpid(), getuid());
 	uint32_t n;
 

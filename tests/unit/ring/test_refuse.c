@@ -11,7 +11,7 @@
 #include "datapath/clock.h"
 #include "fixture.h"
 
-#define FIXTURE_TEST(name) TEST_WITH(name, setup, teardown)
+#define FIXTURE_TEST(name) TEST_ON(name, setup, teardown, struct fixture *f)
 
 static void
 refused(struct fixture *f, const void *request, size_t bytes, const char *why)
@@ -35,7 +35,6 @@ refused(struct fixture *f, const void *request, size_t bytes, const char *why)
 
 FIXTURE_TEST(wrong_fields_are_named)
 {
-	struct fixture *f = *state;
 	struct tokd_attach_req req = good_request();
 
 	req.magic = 0x12345678;
@@ -60,7 +59,6 @@ FIXTURE_TEST(wrong_fields_are_named)
 
 FIXTURE_TEST(wrong_lengths_are_named)
 {
-	struct fixture *f = *state;
 	static char large[60000];
 	struct tokd_attach_req req = good_request();
 
@@ -73,30 +71,14 @@ FIXTURE_TEST(wrong_lengths_are_named)
 
 FIXTURE_TEST(descriptors_sent_along_are_not_taken)
 {
-	struct fixture *f = *state;
 	struct tokd_attach_req req = good_request();
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = {0};
-	struct iovec iov = {&req, sizeof(req)};
-	struct msghdr msg = {.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control.bytes,
-		.msg_controllen = sizeof(control.bytes)};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
 	int fd = connect_to(f), before, after;
-	int passed = 0;
 
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(c), &passed, sizeof(passed));
 	for (int i = 0; i < 5; i++)
 		turn(f, true); /* accepted */
 	before = dup(0);
 	close(before);
-	assert_int_equal(sendmsg(fd, &msg, 0), sizeof(req));
+	assert_int_equal(descriptors_send(fd, &req, sizeof(req), (int[]){0}, 1, 0), sizeof(req));
 	close(fd);
 	assert_true(turn_until(f, true, nobody_attached));
 	for (int i = 0; i < 20; i++)
@@ -109,7 +91,6 @@ FIXTURE_TEST(descriptors_sent_along_are_not_taken)
 
 FIXTURE_TEST(one_that_says_nothing_is_hung_up_on)
 {
-	struct fixture *f = *state;
 	struct reader r = {.fd = connect_to(f)};
 	struct tokd_attach_rep rep;
 	ssize_t n = -1;
@@ -126,7 +107,6 @@ FIXTURE_TEST(one_that_says_nothing_is_hung_up_on)
 
 FIXTURE_TEST(a_worker_that_is_silent_is_named)
 {
-	struct fixture *f = *state;
 	struct tokd_attach_req req = good_request();
 	struct reader r = {.fd = connect_to(f)};
 	struct tokd_attach_rep rep;
@@ -150,7 +130,6 @@ FIXTURE_TEST(a_worker_that_is_silent_is_named)
 
 FIXTURE_TEST(one_that_leaves_while_it_joins_is_let_go_at_once)
 {
-	struct fixture *f = *state;
 	const struct tokd_attach_req req = good_request();
 	const struct tokd_conn *c = &f->a.conn[0];
 
@@ -176,7 +155,6 @@ FIXTURE_TEST(one_that_leaves_while_it_joins_is_let_go_at_once)
 
 FIXTURE_TEST(a_crowd_of_silent_ones_keeps_no_reader_out)
 {
-	struct fixture *f = *state;
 	int fd[TOKD_CONNS_MAX + 4];
 	struct reader r;
 
@@ -221,7 +199,6 @@ turn_held(struct fixture *f)
 FIXTURE_TEST(a_crowd_is_told_why_whenever_it_asks)
 {
 	enum { CROWD = 3 * TOKD_REFUSED_MAX / 2, WHILE = 10 };
-	struct fixture *f = *state;
 	const struct tokd_attach_req req = good_request();
 	int held[TOKD_CONNS_MAX], fd[CROWD];
 	struct tokd_attach_rep rep;
@@ -264,7 +241,6 @@ FIXTURE_TEST(a_crowd_is_told_why_whenever_it_asks)
 /* Descriptors run out for a moment: readers are taken again afterwards. */
 FIXTURE_TEST(nobody_for_good_when_descriptors_run_out)
 {
-	struct fixture *f = *state;
 	struct rlimit limit, none;
 	struct reader r;
 	int fd = connect_to(f);

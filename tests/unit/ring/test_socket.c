@@ -12,7 +12,7 @@
 #include "readers/attach_socket.h"
 #include "fixture.h"
 
-#define FIXTURE_TEST(name) TEST_WITH(name, make_place, leave_place)
+#define FIXTURE_TEST(name) TEST_ON(name, make_place, leave_place, struct place *p)
 
 #define OURS ((gid_t)-1) /* the group of this process */
 
@@ -49,18 +49,14 @@ leave_place(void **state)
 static int
 listen_at(const char *path, int type)
 {
-	struct sockaddr_un addr = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, type, 0);
+	const int fd = unix_listen(path, type, 1);
 
-	strcpy(addr.sun_path, path);
-	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
-	assert_int_equal(listen(fd, 1), 0);
+	assert_true(fd >= 0);
 	return fd;
 }
 
 FIXTURE_TEST(has_the_mode_asked_for_whatever_umask_says)
 {
-	struct place *p = *state;
 	mode_t before = umask(0);
 	struct tokd_socket s;
 	struct stat st;
@@ -79,7 +75,6 @@ FIXTURE_TEST(has_the_mode_asked_for_whatever_umask_says)
 
 FIXTURE_TEST(has_the_group_asked_for)
 {
-	struct place *p = *state;
 	struct tokd_socket s;
 	struct stat st;
 
@@ -94,7 +89,6 @@ FIXTURE_TEST(has_the_group_asked_for)
 
 FIXTURE_TEST(is_removed_when_closed)
 {
-	struct place *p = *state;
 	struct tokd_socket s;
 
 	assert_int_equal(tokd_socket_open(&s, p->path, 0600, OURS), 0);
@@ -105,7 +99,6 @@ FIXTURE_TEST(is_removed_when_closed)
 
 FIXTURE_TEST(of_another_is_not_removed)
 {
-	struct place *p = *state;
 	struct tokd_socket s;
 	int other;
 
@@ -119,7 +112,6 @@ FIXTURE_TEST(of_another_is_not_removed)
 
 FIXTURE_TEST(left_by_the_dead_is_replaced)
 {
-	struct place *p = *state;
 	struct tokd_socket s;
 
 	close(listen_at(p->path, SOCK_SEQPACKET));
@@ -130,7 +122,6 @@ FIXTURE_TEST(left_by_the_dead_is_replaced)
 
 FIXTURE_TEST(of_the_living_is_refused)
 {
-	struct place *p = *state;
 	struct tokd_socket first, second;
 
 	assert_int_equal(tokd_socket_open(&first, p->path, 0600, OURS), 0);
@@ -151,7 +142,6 @@ FIXTURE_TEST(of_the_living_is_refused)
 
 FIXTURE_TEST(that_is_no_socket_of_ours_is_left_alone)
 {
-	struct place *p = *state;
 	struct tokd_socket s;
 	int fd = open(p->path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
 

@@ -8,7 +8,7 @@
 #include "fixture.h"
 #include "datapath/token_ring_write.h"
 
-#define FIXTURE_TEST(name) TEST_WITH(name, setup, teardown)
+#define FIXTURE_TEST(name) TEST_ON(name, setup, teardown, struct fixture *f)
 
 #define RECORD 1024
 
@@ -74,7 +74,6 @@ one_dropped(struct fixture *f)
 
 FIXTURE_TEST(that_lags_is_told_by_ring_and_by_reader)
 {
-	struct fixture *f = *state;
 	struct tokd_reader_info info[TOKD_READERS_MAX];
 	struct tokd_attach_counts counts;
 	uint64_t held[N_RINGS] = {1, 1, 1};
@@ -108,7 +107,6 @@ FIXTURE_TEST(that_lags_is_told_by_ring_and_by_reader)
 
 FIXTURE_TEST(that_holds_a_full_ring_is_dropped_after_the_timeout)
 {
-	struct fixture *f = *state;
 	struct reader r;
 	uint64_t head, t0;
 
@@ -135,7 +133,6 @@ rest(struct fixture *f, uint64_t ms)
 
 FIXTURE_TEST(that_is_slow_now_and_then_is_not_dropped)
 {
-	struct fixture *f = *state;
 	struct reader r;
 
 	attach(f, &r);
@@ -153,7 +150,6 @@ FIXTURE_TEST(that_is_slow_now_and_then_is_not_dropped)
 /* Whether it moves on meanwhile or not: what counts is how long others wait for it. */
 FIXTURE_TEST(that_trickles_is_dropped)
 {
-	struct fixture *f = *state;
 	const uint64_t t0 = tokd_clock_ms();
 	struct reader r;
 
@@ -170,7 +166,6 @@ FIXTURE_TEST(that_trickles_is_dropped)
 
 FIXTURE_TEST(that_keeps_up_is_not_blamed_for_another)
 {
-	struct fixture *f = *state;
 	struct reader slow, fast;
 
 	attach(f, &slow);
@@ -190,7 +185,6 @@ FIXTURE_TEST(that_keeps_up_is_not_blamed_for_another)
 
 FIXTURE_TEST(that_comes_next_has_its_own_time)
 {
-	struct fixture *f = *state;
 	struct reader first, second;
 	uint64_t t0;
 
@@ -215,7 +209,6 @@ FIXTURE_TEST(that_comes_next_has_its_own_time)
 /* A reader that comes and goes must not win time for the one that stalls. */
 FIXTURE_TEST(that_stalls_while_others_come_and_go_is_dropped)
 {
-	struct fixture *f = *state;
 	struct reader stalled, other;
 	uint64_t t0 = tokd_clock_ms();
 
@@ -236,7 +229,6 @@ FIXTURE_TEST(that_stalls_while_others_come_and_go_is_dropped)
 /* Two slow readers that alternate as the slowest hold the ring as one slow reader would. */
 FIXTURE_TEST(that_take_turns_being_slowest_are_dropped)
 {
-	struct fixture *f = *state;
 	struct reader r[2];
 
 	attach(f, &r[0]);
@@ -253,7 +245,6 @@ FIXTURE_TEST(that_take_turns_being_slowest_are_dropped)
 /* A limit of the whole window is on how long it stands still, not on being last. */
 FIXTURE_TEST(that_always_moves_on_is_waited_for_with_the_longest_limit)
 {
-	struct fixture *f = *state;
 	struct reader r;
 
 	f->a.reader_timeout_ms = f->ring[1]->hold_ms = TOKD_HOLD_WINDOW_MS;
@@ -268,7 +259,6 @@ FIXTURE_TEST(that_always_moves_on_is_waited_for_with_the_longest_limit)
 
 FIXTURE_TEST(that_lies_about_its_cursor_harms_only_itself)
 {
-	struct fixture *f = *state;
 	struct reader r;
 
 	attach(f, &r);
@@ -284,7 +274,6 @@ FIXTURE_TEST(that_lies_about_its_cursor_harms_only_itself)
 
 FIXTURE_TEST(that_was_dropped_is_refused_for_a_while)
 {
-	struct fixture *f = *state;
 	struct tokd_drops *d = &f->a.drops[0];
 	struct reader r;
 

@@ -10,7 +10,7 @@
 #include "fixture.h"
 #include "datapath/token_ring_write.h"
 
-#define FIXTURE_TEST(name) TEST_WITH(name, setup, teardown)
+#define FIXTURE_TEST(name) TEST_ON(name, setup, teardown, struct fixture *f)
 
 static struct tokd_attach_req
 tap_request(void)
@@ -42,7 +42,6 @@ untap(struct reader *r)
 
 FIXTURE_TEST(gets_the_rings_and_no_cursor)
 {
-	struct fixture *f = *state;
 	const struct tokd_ring_hdr *hdr;
 	struct reader r;
 
@@ -70,7 +69,6 @@ FIXTURE_TEST(gets_the_rings_and_no_cursor)
 
 FIXTURE_TEST(is_answered_though_no_worker_runs)
 {
-	struct fixture *f = *state;
 	const struct tokd_attach_req req = tap_request();
 	struct reader r = {.fd = connect_to(f)};
 	struct tokd_attach_rep rep;
@@ -85,7 +83,6 @@ FIXTURE_TEST(is_answered_though_no_worker_runs)
 
 FIXTURE_TEST(is_not_waited_for)
 {
-	struct fixture *f = *state;
 	struct reader r;
 
 	tap(f, &r);
@@ -102,7 +99,6 @@ FIXTURE_TEST(is_not_waited_for)
 
 FIXTURE_TEST(is_listed_and_counted_until_it_closes)
 {
-	struct fixture *f = *state;
 	struct tokd_reader_info info[TOKD_SLOTS_MAX];
 	struct tokd_attach_counts counts;
 	struct reader t, r;
@@ -128,7 +124,6 @@ FIXTURE_TEST(is_listed_and_counted_until_it_closes)
 
 FIXTURE_TEST(that_speaks_is_detached_and_told)
 {
-	struct fixture *f = *state;
 	struct tokd_attach_rep rep;
 	struct reader r;
 
@@ -143,7 +138,6 @@ FIXTURE_TEST(that_speaks_is_detached_and_told)
 
 FIXTURE_TEST(takes_no_place_of_a_reader_and_has_a_limit_of_its_own)
 {
-	struct fixture *f = *state;
 	struct reader t[TOKD_TAPS_MAX], r[TOKD_READERS_MAX], late;
 
 	for (int i = 0; i < TOKD_TAPS_MAX; i++)

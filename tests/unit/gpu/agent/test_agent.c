@@ -10,15 +10,15 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "test.h"
+#include "unix_socket.h"
 #include "tokd-gpu/agent.h"
 #include "fake_device.h"
 #include "handshake/link.h"
 
-#define FIXTURE_TEST(name) TEST_WITH(name, setup, teardown)
+#define FIXTURE_TEST(name) TEST_ON(name, setup, teardown, struct fixture *f)
 
 #define WAIT_MS 5000
 
@@ -119,15 +119,12 @@ say_hello(const struct fixture *f, uint32_t transport, int *fd)
 		.resume = TOKG_NO_PRODUCER,
 		.n_vocabs = 1,
 		.n_ids = {100}};
-	const int s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	struct sockaddr_un at = {.sun_family = AF_UNIX};
+	const int s = unix_connect(f->options.listen[0].path, SOCK_STREAM);
 	struct pollfd p = {.fd = s, .events = POLLIN};
 	struct tokg_welcome w;
 	size_t moved = 0;
 	int rc = 0;
 
-	strcpy(at.sun_path, f->options.listen[0].path);
-	assert_int_equal(connect(s, (struct sockaddr *)&at, sizeof(at)), 0);
 	assert_int_equal(tokg_link_write(s, &h, sizeof(h), &moved), 1);
 	moved = 0;
 	*fd = -1;
@@ -142,7 +139,6 @@ say_hello(const struct fixture *f, uint32_t transport, int *fd)
 
 FIXTURE_TEST(a_producer_by_cuda_is_given_the_dmabuf_each_time)
 {
-	struct fixture *f = *state;
 	struct stat ours, theirs;
 
 	begin(f, true);
@@ -163,7 +159,6 @@ FIXTURE_TEST(a_producer_by_cuda_is_given_the_dmabuf_each_time)
 
 FIXTURE_TEST(one_by_shm_is_told_to_come_by_cuda)
 {
-	struct fixture *f = *state;
 	struct tokg_welcome w;
 	int fd;
 
@@ -177,7 +172,6 @@ FIXTURE_TEST(one_by_shm_is_told_to_come_by_cuda)
 FIXTURE_TEST(without_a_dmabuf_both_are_told_to_come_by_verbs)
 {
 	const uint32_t transport[] = {TOKG_SHM, TOKG_CUDA};
-	struct fixture *f = *state;
 
 	begin(f, false);
 	for (uint32_t i = 0; i < 2; i++) {
@@ -195,13 +189,10 @@ ask_to_hold(const struct fixture *f)
 {
 	const struct tokg_subscribe_req req = {
 		.magic = TOKG_SUBSCRIBE_MAGIC, .version = TOKG_EMB_VERSION};
-	const int s = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	struct sockaddr_un at = {.sun_family = AF_UNIX};
+	const int s = unix_connect(f->subscribers, SOCK_SEQPACKET);
 	struct pollfd p = {.fd = s, .events = POLLIN};
 	struct tokg_subscribe_rep rep;
 
-	strcpy(at.sun_path, f->subscribers);
-	assert_int_equal(connect(s, (struct sockaddr *)&at, sizeof(at)), 0);
 	assert_int_equal(send(s, &req, sizeof(req), 0), sizeof(req));
 	assert_int_equal(poll(&p, 1, WAIT_MS), 1);
 	assert_int_equal(recv(s, &rep, sizeof(rep), 0), sizeof(rep)); /* descriptors: discarded */
@@ -211,7 +202,6 @@ ask_to_hold(const struct fixture *f)
 
 FIXTURE_TEST(a_subscriber_is_given_the_ipc_handle_or_told_that_there_is_none)
 {
-	struct fixture *f = *state;
 	struct tokg_device *d = &f->fake.device;
 	struct tokg_subscribe_rep rep;
 
@@ -251,8 +241,6 @@ start_fails(struct tokg_device *d, uint32_t incarnation, struct tokg_error *err)
 /* What waits for tokd-gpu is told after that. */
 FIXTURE_TEST(it_has_started_when_the_consumer_gives_a_sign_of_life)
 {
-	struct fixture *f = *state;
-
 	open_agent(f, true);
 	f->ops.read = beat_late;
 	start_agent(f);
@@ -261,7 +249,6 @@ FIXTURE_TEST(it_has_started_when_the_consumer_gives_a_sign_of_life)
 
 FIXTURE_TEST(a_consumer_that_cannot_start_ends_it)
 {
-	struct fixture *f = *state;
 	int (*own)(struct tokg_device *, uint32_t, struct tokg_error *);
 
 	open_agent(f, true);

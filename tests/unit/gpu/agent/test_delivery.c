@@ -7,12 +7,10 @@
 #include "test.h"
 #include "producers_fixture.h"
 
-#define FIXTURE_TEST(name) TEST_WITH(name, setup, teardown)
+#define FIXTURE_TEST(name) TEST_ON(name, setup, teardown, struct fixture *f)
 
 FIXTURE_TEST(subscribers_get_the_order_of_posting)
 {
-	struct fixture *f = *state;
-
 	granted(f, 0, 1);
 	tell(f, 2, 1);
 	tell(f, 1, 1);
@@ -33,7 +31,6 @@ FIXTURE_TEST(subscribers_get_the_order_of_posting)
 
 FIXTURE_TEST(a_batch_is_handed_out_whole_and_in_order)
 {
-	struct fixture *f = *state;
 	struct tokg_out_entry e = entry(0, 1);
 
 	granted(f, 0, 1);
@@ -57,7 +54,6 @@ FIXTURE_TEST(a_batch_is_handed_out_whole_and_in_order)
 /* The producer posts all of its records again, each alone. */
 FIXTURE_TEST(of_a_batch_that_failed_nothing_is_handed_out)
 {
-	struct fixture *f = *state;
 	struct tokg_out_entry e = entry(0, 1);
 
 	granted(f, 0, 1);
@@ -83,7 +79,6 @@ FIXTURE_TEST(of_a_batch_that_failed_nothing_is_handed_out)
 /* Killed after two of three parts were reported, then after all: each is handed out once. */
 FIXTURE_TEST(twins_of_a_killed_consumer_are_dropped)
 {
-	struct fixture *f = *state;
 	struct tokg_out_entry e = entry(0, 1);
 
 	granted(f, 0, 1);
@@ -108,8 +103,6 @@ FIXTURE_TEST(twins_of_a_killed_consumer_are_dropped)
 
 FIXTURE_TEST(nothing_is_given_back_that_may_be_written_again)
 {
-	struct fixture *f = *state;
-
 	granted(f, 0, 1);
 	tell(f, 0, 1);
 	tell(f, 1, 1);
@@ -125,7 +118,6 @@ FIXTURE_TEST(nothing_is_given_back_that_may_be_written_again)
 /* Told as failed, killed before `done`, redone well: the producer sees that alone. */
 FIXTURE_TEST(the_word_of_a_later_consumer_counts_when_the_first_one_failed)
 {
-	struct fixture *f = *state;
 	struct tokg_out_entry e = entry(0, 1);
 
 	granted(f, 0, 1);
@@ -158,7 +150,6 @@ FIXTURE_TEST(the_word_of_a_later_consumer_counts_when_the_first_one_failed)
 /* Before `done` was looked at its slot was used again: nothing more is said of it. */
 FIXTURE_TEST(what_failed_does_not_wait_beyond_its_slots_next_use)
 {
-	struct fixture *f = *state;
 	struct tokg_out_entry e = entry(0, 1);
 
 	granted(f, 0, 1);
@@ -176,7 +167,6 @@ FIXTURE_TEST(what_failed_does_not_wait_beyond_its_slots_next_use)
 /* An ended producer slot hands out what is behind it all the same. */
 FIXTURE_TEST(an_ending_producer_slot_settles_what_failed)
 {
-	struct fixture *f = *state;
 	const uint32_t producer = granted(f, 0, 1);
 	struct tokg_out_entry e = entry(0, 1);
 
@@ -198,7 +188,6 @@ FIXTURE_TEST(an_ending_producer_slot_settles_what_failed)
 
 FIXTURE_TEST(slots_that_failed_count_and_are_not_handed_out)
 {
-	struct fixture *f = *state;
 	struct tokg_out_entry e = entry(0, 1);
 
 	granted(f, 0, 1);
@@ -216,7 +205,6 @@ FIXTURE_TEST(slots_that_failed_count_and_are_not_handed_out)
 
 FIXTURE_TEST(rows_outside_of_the_outputs_are_never_handed_out)
 {
-	struct fixture *f = *state;
 	struct tokg_out_entry e = entry(0, 1);
 
 	granted(f, 0, 1);
@@ -243,7 +231,6 @@ FIXTURE_TEST(rows_outside_of_the_outputs_are_never_handed_out)
 /* What the producer skips before the wrap, and what failed, is not free for it either. */
 FIXTURE_TEST(outputs_are_counted_as_the_producer_does)
 {
-	struct fixture *f = *state;
 	const struct tokg_postings *p = &f->producers.producer[0].postings;
 	struct tokg_out_entry e = entry(0, 1);
 
@@ -287,7 +274,6 @@ FIXTURE_TEST(outputs_are_counted_as_the_producer_does)
 /* Its rows are fewer than what its bytes were given: nobody says how many. */
 FIXTURE_TEST(a_text_may_have_a_quarter_of_the_outputs_until_the_next_slot_tells)
 {
-	struct fixture *f = *state;
 	const struct tokg_postings *p = &f->producers.producer[0].postings;
 	static const uint64_t at[] = {3 * 4096, 5 * 4096, 6 * 4096};
 
@@ -306,7 +292,6 @@ FIXTURE_TEST(a_text_may_have_a_quarter_of_the_outputs_until_the_next_slot_tells)
 
 FIXTURE_TEST(what_cannot_have_been_posted_ends_the_producer_slot)
 {
-	struct fixture *f = *state;
 	struct tokg_out_entry e = entry(0, 7);
 
 	granted(f, 0, 1);
@@ -329,8 +314,6 @@ FIXTURE_TEST(what_cannot_have_been_posted_ends_the_producer_slot)
 
 FIXTURE_TEST(an_outbox_that_went_round_ends_all_places)
 {
-	struct fixture *f = *state;
-
 	granted(f, 0, 1);
 	for (uint32_t i = 0; i < 257; i++)
 		tell(f, i % 4, i / 4 + 1);
@@ -347,7 +330,6 @@ FIXTURE_TEST(an_outbox_that_went_round_ends_all_places)
 /* --drain: an entry that is taken may still be written, as long as its consumer lives. */
 FIXTURE_TEST(it_is_idle_when_all_that_was_taken_is_told_and_given_back)
 {
-	struct fixture *f = *state;
 	const struct tokg_out_entry e = entry(0, 1);
 	uint64_t index;
 
@@ -366,8 +348,6 @@ FIXTURE_TEST(it_is_idle_when_all_that_was_taken_is_told_and_given_back)
 
 FIXTURE_TEST(a_device_that_does_not_say_what_was_taken_is_broken)
 {
-	struct fixture *f = *state;
-
 	granted(f, 0, 1);
 	for (uint32_t i = 0; i < 257; i++)
 		tell(f, i % 4, i / 4 + 1);
@@ -390,7 +370,6 @@ FIXTURE_TEST(a_device_that_does_not_say_what_was_taken_is_broken)
  */
 FIXTURE_TEST(what_was_shed_is_told_and_not_handed_out)
 {
-	struct fixture *f = *state;
 	struct tokg_hello h = hello(0);
 	const struct tokg_embedding *e = f->delivery.entry;
 	struct tokg_error err;

@@ -6,17 +6,17 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <tokd/engine.h>
 
 #include "test.h"
+#include "unix_socket.h"
 #include "tokd-gpu/log.h"
 #include "tokd-gpu/subscribers.h"
 #include "producers_fixture.h"
 
-#define FIXTURE_TEST(name) TEST_WITH(name, begin, end)
+#define FIXTURE_TEST(name) TEST_ON(name, begin, end, struct fixture *f)
 
 static struct tokg_subscribers subscribers;
 static char path[64];
@@ -68,7 +68,7 @@ end(void **state)
 struct answer {
 	struct tokg_engine_rep rep;
 	ssize_t bytes;
-	uint32_t fds;
+	int fds;
 	int fd; /* the connection */
 };
 
@@ -79,34 +79,15 @@ asked(const struct fixture *f, uint32_t flags, uint32_t reserved)
 		.version = TOKG_EMB_VERSION,
 		.flags = flags,
 		.reserved = reserved};
-	struct sockaddr_un un = {.sun_family = AF_UNIX};
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(8 * sizeof(int))];
-	} control;
-	struct answer a = {.fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)};
-	struct iovec iov = {&a.rep, sizeof(a.rep)};
-	struct msghdr m = {.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control.bytes,
-		.msg_controllen = sizeof(control.bytes)};
-	struct cmsghdr *c;
+	struct answer a = {.fd = unix_connect(path, SOCK_SEQPACKET)};
+	int fds[DESCRIPTORS_MAX];
 
-	strcpy(un.sun_path, path);
-	assert_int_equal(connect(a.fd, (struct sockaddr *)&un, sizeof(un)), 0);
 	assert_int_equal(send(a.fd, &req, sizeof(req), 0), sizeof(req));
 	tokg_subscribers_poll(&subscribers, f->now); /* accepted */
 	tokg_subscribers_poll(&subscribers, f->now);
-	a.bytes = recvmsg(a.fd, &m, MSG_CMSG_CLOEXEC);
-	c = CMSG_FIRSTHDR(&m);
-	if (c != NULL) {
-		int fds[8];
-
-		a.fds = (uint32_t)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-		memcpy(fds, CMSG_DATA(c), a.fds * sizeof(int));
-		for (uint32_t i = 0; i < a.fds; i++)
-			close(fds[i]);
-	}
+	a.bytes = descriptors_receive(a.fd, &a.rep, sizeof(a.rep), fds, &a.fds, 0);
+	for (int i = 0; i < a.fds; i++)
+		close(fds[i]);
 	return a;
 }
 
@@ -128,7 +109,6 @@ refused(const struct answer *a, const char *why)
 
 FIXTURE_TEST(the_engine_gets_its_memory_besides_and_the_consumer_is_told)
 {
-	struct fixture *f = *state;
 	struct answer a = asked(f, TOKG_SUBSCRIBE_ENGINE, 0);
 
 	assert_int_equal(a.bytes, sizeof(a.rep));
@@ -147,7 +127,6 @@ FIXTURE_TEST(the_engine_gets_its_memory_besides_and_the_consumer_is_told)
 
 FIXTURE_TEST(others_get_what_they_always_got)
 {
-	struct fixture *f = *state;
 	struct answer a = asked(f, 0, 0);
 
 	assert_int_equal(a.bytes, sizeof(struct tokg_subscribe_rep));
@@ -159,7 +138,6 @@ FIXTURE_TEST(others_get_what_they_always_got)
 
 FIXTURE_TEST(there_is_one_engine_at_a_time_and_then_another)
 {
-	struct fixture *f = *state;
 	struct answer first = asked(f, TOKG_SUBSCRIBE_ENGINE, 0);
 	struct answer second = asked(f, TOKG_SUBSCRIBE_ENGINE, 0), third;
 
@@ -175,7 +153,6 @@ FIXTURE_TEST(there_is_one_engine_at_a_time_and_then_another)
 
 FIXTURE_TEST(an_engine_that_is_detached_for_what_it_sends_ends_as_well)
 {
-	struct fixture *f = *state;
 	struct answer a = asked(f, TOKG_SUBSCRIBE_ENGINE, 0);
 
 	assert_int_equal(send(a.fd, "x", 1, 0), 1);
@@ -186,7 +163,6 @@ FIXTURE_TEST(an_engine_that_is_detached_for_what_it_sends_ends_as_well)
 
 FIXTURE_TEST(an_engine_that_keeps_prompts_is_dropped_like_any_subscriber)
 {
-	struct fixture *f = *state;
 	struct answer a = asked(f, TOKG_SUBSCRIBE_ENGINE, 0);
 
 	for (uint32_t i = 0; i < 14; i++) {
@@ -208,7 +184,6 @@ FIXTURE_TEST(an_engine_that_keeps_prompts_is_dropped_like_any_subscriber)
 
 FIXTURE_TEST(what_a_request_may_not_have_is_refused)
 {
-	struct fixture *f = *state;
 	struct answer a = asked(f, 2, 0), b = asked(f, TOKG_SUBSCRIBE_ENGINE, 1);
 
 	refused(&a, "version 3, or a field it lacks, is not supported");

@@ -19,7 +19,7 @@
 #include "fake_device.h"
 #include "handshake/link.h"
 
-#define FIXTURE_TEST(name) TEST_WITH(name, setup, teardown)
+#define FIXTURE_TEST(name) TEST_ON(name, setup, teardown, struct fixture *f)
 
 #define LISTENERS 2
 #define WAIT_MS 5000
@@ -185,7 +185,6 @@ teardown(void **state)
 
 FIXTURE_TEST(each_listener_has_verbs_at_its_address_and_a_producer_slot_is_with_one)
 {
-	struct fixture *const f = *state;
 	struct tokg_welcome w;
 
 	assert_string_equal(servers[0].host, "127.0.0.1");
@@ -206,7 +205,6 @@ FIXTURE_TEST(each_listener_has_verbs_at_its_address_and_a_producer_slot_is_with_
 
 FIXTURE_TEST(a_producer_that_cannot_be_kept_from_writing_ends_it)
 {
-	struct fixture *const f = *state;
 	struct tokg_welcome w = say_hello(&f->options.listen[1], NULL);
 
 	assert_int_equal(w.producer, 0);

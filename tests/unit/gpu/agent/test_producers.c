@@ -7,12 +7,10 @@
 #include "tokd-gpu/consumer.h"
 #include "producers_fixture.h"
 
-#define FIXTURE_TEST(name) TEST_WITH(name, setup, teardown)
+#define FIXTURE_TEST(name) TEST_ON(name, setup, teardown, struct fixture *f)
 
 FIXTURE_TEST(a_producer_slot_is_granted_with_an_epoch_in_the_ring)
 {
-	struct fixture *f = *state;
-
 	assert_int_equal(granted(f, 0, 1), 0);
 	assert_int_equal(granted(f, 1, 2), 1);
 	assert_int_equal(epoch_word(f, 0), 1 | 1ull << 32);
@@ -21,7 +19,6 @@ FIXTURE_TEST(a_producer_slot_is_granted_with_an_epoch_in_the_ring)
 
 FIXTURE_TEST(refusals_say_why)
 {
-	struct fixture *f = *state;
 	struct tokg_hello h = hello(7);
 	struct tokg_error err;
 	uint32_t producer;
@@ -50,7 +47,6 @@ FIXTURE_TEST(refusals_say_why)
 
 FIXTURE_TEST(a_producer_slot_is_kept_a_second_for_resume)
 {
-	struct fixture *f = *state;
 	struct tokg_hello h = hello(0);
 	struct tokg_error err;
 	uint32_t producer = granted(f, 0, 1);
@@ -79,7 +75,6 @@ FIXTURE_TEST(a_producer_slot_is_kept_a_second_for_resume)
 
 FIXTURE_TEST(an_ended_producer_slot_is_free_when_its_lanes_have_ended)
 {
-	struct fixture *f = *state;
 	const struct tokg_geometry *g = &f->producers.geometry;
 	const uint32_t producer = granted(f, 0, 1);
 
@@ -101,7 +96,6 @@ FIXTURE_TEST(an_ended_producer_slot_is_free_when_its_lanes_have_ended)
 
 FIXTURE_TEST(an_ended_producer_slot_is_free_when_all_is_done_told_and_given_back)
 {
-	struct fixture *f = *state;
 	const uint32_t producer = granted(f, 0, 1);
 
 	fake_post(&f->fake, producer, 0, 1);
@@ -136,7 +130,6 @@ FIXTURE_TEST(an_ended_producer_slot_is_free_when_all_is_done_told_and_given_back
 
 FIXTURE_TEST(is_not_free_before_what_was_done_is_told)
 {
-	struct fixture *f = *state;
 	const uint32_t producer = granted(f, 0, 1);
 	const uint64_t index = fake_reserve(&f->fake);
 	const struct tokg_out_entry e = entry(0, 1);
@@ -156,8 +149,6 @@ FIXTURE_TEST(is_not_free_before_what_was_done_is_told)
 
 FIXTURE_TEST(a_worker_that_comes_anew_ends_what_it_had)
 {
-	struct fixture *f = *state;
-
 	assert_int_equal(granted(f, 0, 1), 0);
 	assert_int_equal(granted(f, 0, 2), 1);
 	assert_int_equal(f->disconnected, 1);
@@ -168,7 +159,6 @@ FIXTURE_TEST(a_worker_that_comes_anew_ends_what_it_had)
 /* As when its queue pair cannot be made: the refusal still has to reach it. */
 FIXTURE_TEST(a_grant_that_is_taken_back_leaves_the_connection)
 {
-	struct fixture *f = *state;
 	const uint32_t producer = granted(f, 0, 5);
 
 	tokg_producers_left(&f->producers, 5, f->now);
@@ -212,7 +202,6 @@ watched(struct fixture *f, struct tokg_consumer *c, const struct tokg_consumer_c
 
 FIXTURE_TEST(producers_see_a_heartbeat_while_a_consumer_is_stopped)
 {
-	struct fixture *f = *state;
 	const struct tokg_consumer_calls calls = {ended, meanwhile, f};
 	struct tokg_consumer c;
 	struct tokg_error err = {""};
@@ -231,7 +220,6 @@ FIXTURE_TEST(producers_see_a_heartbeat_while_a_consumer_is_stopped)
 
 FIXTURE_TEST(a_consumer_that_stands_still_is_restarted_three_times)
 {
-	struct fixture *f = *state;
 	const struct tokg_consumer_calls calls = {ended, meanwhile, f};
 	struct tokg_device *d = &f->fake.device;
 	struct tokg_consumer c;
@@ -254,7 +242,6 @@ FIXTURE_TEST(a_consumer_that_stands_still_is_restarted_three_times)
 
 FIXTURE_TEST(one_that_is_busy_within_a_scan_does_not_stand_still)
 {
-	struct fixture *f = *state;
 	const struct tokg_consumer_calls calls = {ended, meanwhile, f};
 	struct tokg_consumer c;
 	struct tokg_error err = {""};
@@ -271,7 +258,6 @@ FIXTURE_TEST(one_that_is_busy_within_a_scan_does_not_stand_still)
 /* tokd-gpu was stopped for an hour, by SIGSTOP: its first look sees the heartbeat of then. */
 FIXTURE_TEST(who_did_not_look_has_not_seen_it_stand_still)
 {
-	struct fixture *f = *state;
 	const struct tokg_consumer_calls calls = {ended, meanwhile, f};
 	struct tokg_consumer c;
 	struct tokg_error err = {""};
@@ -290,7 +276,6 @@ FIXTURE_TEST(who_did_not_look_has_not_seen_it_stand_still)
 
 FIXTURE_TEST(the_heartbeat_rises_in_every_producer_slot_that_is_taken)
 {
-	struct fixture *f = *state;
 	const uint64_t at = offsetof(struct tokg_back, heartbeat);
 
 	granted(f, 0, 1);

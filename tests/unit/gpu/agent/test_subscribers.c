@@ -9,16 +9,16 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "test.h"
+#include "unix_socket.h"
 #include "tokd-gpu/subscribers.h"
 #include "tokd-gpu/log.h"
 #include "producers_fixture.h"
 
-#define FIXTURE_TEST(name) TEST_WITH(name, begin, end)
+#define FIXTURE_TEST(name) TEST_ON(name, begin, end, struct fixture *f)
 
 #define TIMEOUT_MS 1000
 #define MS 1000000ull
@@ -70,11 +70,8 @@ knock(void)
 {
 	const struct tokg_subscribe_req req = {
 		.magic = TOKG_SUBSCRIBE_MAGIC, .version = TOKG_EMB_VERSION};
-	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	const int fd = unix_connect(path, SOCK_SEQPACKET);
 
-	strcpy(un.sun_path, path);
-	assert_int_equal(connect(fd, (struct sockaddr *)&un, sizeof(un)), 0);
 	assert_int_equal(send(fd, &req, sizeof(req), 0), sizeof(req));
 	return fd;
 }
@@ -84,26 +81,17 @@ static struct one
 attached(const struct fixture *f)
 {
 	struct one o = {.fd = knock()};
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(3 * sizeof(int))];
-	} control;
 	struct tokg_subscribe_rep rep;
-	struct iovec iov = {&rep, sizeof(rep)};
-	struct msghdr m = {.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control.bytes,
-		.msg_controllen = sizeof(control.bytes)};
-	int fds[3];
+	int fds[DESCRIPTORS_MAX], n;
 
 	tokg_subscribers_poll(&subscribers, f->now); /* accepted */
 	tokg_subscribers_poll(&subscribers, f->now);
-	assert_int_equal(recvmsg(o.fd, &m, MSG_CMSG_CLOEXEC), sizeof(rep));
+	assert_int_equal(descriptors_receive(o.fd, &rep, sizeof(rep), fds, &n, 0), sizeof(rep));
 	assert_int_equal(rep.outputs, TOKG_OUTPUTS_MEMFD);
-	memcpy(fds, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(fds));
+	assert_int_equal(n, 3);
 	o.cursor = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0);
 	assert_ptr_not_equal(o.cursor, MAP_FAILED);
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < n; i++)
 		close(fds[i]);
 	o.passed = rep.start;
 	return o;
@@ -177,7 +165,6 @@ steps_of(struct fixture *f, struct one *o, uint64_t step_ns, uint32_t most)
 
 FIXTURE_TEST(who_stands_still_in_the_way_is_dropped)
 {
-	struct fixture *f = *state;
 	struct one o = attached(f);
 
 	fill(f);
@@ -194,7 +181,6 @@ FIXTURE_TEST(who_stands_still_in_the_way_is_dropped)
 
 FIXTURE_TEST(who_blocks_producers_is_dropped_though_it_continues)
 {
-	struct fixture *f = *state;
 	struct one o = attached(f);
 	struct tokg_subscribe_rep rep;
 
@@ -209,7 +195,6 @@ FIXTURE_TEST(who_blocks_producers_is_dropped_though_it_continues)
 /* In the way all the time, but none is held for long. */
 FIXTURE_TEST(who_is_slower_than_producers_is_not_dropped)
 {
-	struct fixture *f = *state;
 	struct one o = attached(f);
 
 	assert_int_equal(steps_of(f, &o, TIMEOUT_MS * MS / 2, 200), 200);
@@ -219,7 +204,6 @@ FIXTURE_TEST(who_is_slower_than_producers_is_not_dropped)
 /* What it has held for long was in nobody's way: its time begins now. */
 FIXTURE_TEST(who_held_little_for_long_has_its_time)
 {
-	struct fixture *f = *state;
 	struct one o = attached(f);
 
 	post(f);
@@ -243,7 +227,6 @@ has_something_to_do(void)
 
 FIXTURE_TEST(without_descriptors_who_comes_waits_and_is_not_looked_at_all_the_time)
 {
-	struct fixture *f = *state;
 	const int s = knock(), lowest_free = dup(s);
 	const struct timespec nap = {.tv_nsec = 10000000};
 	struct rlimit before, none;
@@ -272,15 +255,11 @@ FIXTURE_TEST(without_descriptors_who_comes_waits_and_is_not_looked_at_all_the_ti
 /* More than are taken at once: they wait in the backlog, and nobody spins meanwhile. */
 FIXTURE_TEST(with_all_connections_taken_it_is_not_looked_all_the_time)
 {
-	struct fixture *f = *state;
 	int s[TOKG_SUBSCRIBERS_CONNS + 1];
 
 	for (int i = 0; i <= TOKG_SUBSCRIBERS_CONNS; i++) {
-		struct sockaddr_un un = {.sun_family = AF_UNIX};
-
-		strcpy(un.sun_path, path);
-		s[i] = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-		assert_int_equal(connect(s[i], (struct sockaddr *)&un, sizeof(un)), 0);
+		s[i] = unix_connect(path, SOCK_SEQPACKET);
+		assert_true(s[i] >= 0);
 		tokg_subscribers_poll(&subscribers, f->now);
 	}
 	assert_false(has_something_to_do());

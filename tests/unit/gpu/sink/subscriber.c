@@ -14,10 +14,11 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <tokd/embeddings.h>
+
+#include "../../../support/unix_socket.h"
 
 #define LOOK_MS 5
 #define N_FDS 3 /* cursor, ring, outputs */
@@ -38,42 +39,18 @@ failed(const char *what, const char *why)
 	return 1;
 }
 
-static int
-connect_to(const char *path)
-{
-	struct sockaddr_un to = {.sun_family = AF_UNIX};
-	int s = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-
-	snprintf(to.sun_path, sizeof(to.sun_path), "%s", path);
-	return connect(s, (const struct sockaddr *)&to, sizeof(to)) == 0 ? s : -1;
-}
-
 /* The reply and its descriptors. False: there is none, or it has no memory. */
 static bool
-ask(struct subscriber *h, int fds[N_FDS])
+ask(struct subscriber *h, int fds[DESCRIPTORS_MAX])
 {
 	const struct tokg_subscribe_req req = {
 		.magic = TOKG_SUBSCRIBE_MAGIC, .version = TOKG_EMB_VERSION};
-	union {
-		char bytes[CMSG_SPACE(N_FDS * sizeof(int))];
-		struct cmsghdr align;
-	} control;
-	struct iovec iov = {&h->rep, sizeof(h->rep)};
-	struct msghdr msg = {.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control.bytes,
-		.msg_controllen = sizeof(control.bytes)};
-	const struct cmsghdr *c;
+	int n_fds;
 
-	if (send(h->socket, &req, sizeof(req), 0) != sizeof(req) ||
-		recvmsg(h->socket, &msg, MSG_CMSG_CLOEXEC) != sizeof(h->rep))
-		return false;
-	c = CMSG_FIRSTHDR(&msg);
-	if (h->rep.outputs != TOKG_OUTPUTS_MEMFD || c == NULL ||
-		c->cmsg_len != CMSG_LEN(N_FDS * sizeof(int)))
-		return false;
-	memcpy(fds, CMSG_DATA(c), N_FDS * sizeof(int));
-	return true;
+	return send(h->socket, &req, sizeof(req), 0) == sizeof(req) &&
+	       descriptors_receive(h->socket, &h->rep, sizeof(h->rep), fds, &n_fds, 0) ==
+		       sizeof(h->rep) &&
+	       h->rep.outputs == TOKG_OUTPUTS_MEMFD && n_fds == N_FDS;
 }
 
 static void *
@@ -91,7 +68,7 @@ map(int fd, int protection)
 static bool
 attach(struct subscriber *h)
 {
-	int fds[N_FDS];
+	int fds[DESCRIPTORS_MAX];
 
 	if (!ask(h, fds))
 		return false;
@@ -147,7 +124,7 @@ main(int argc, char **argv)
 
 	if (argc != 3)
 		return failed("usage", "subscriber SOCKET OUT");
-	h.socket = connect_to(argv[1]);
+	h.socket = unix_connect(argv[1], SOCK_SEQPACKET);
 	if (h.socket < 0 || !attach(&h))
 		return failed(argv[1], h.rep.message[0] != '\0' ? h.rep.message : strerror(errno));
 	h.out = open(argv[2], O_WRONLY | O_CREAT | O_CLOEXEC, 0600);

@@ -10,10 +10,10 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "test.h"
+#include "unix_socket.h"
 #include "agent_end.h"
 #include "transport/transport_inside.h"
 
@@ -45,16 +45,14 @@ finish(void **state)
 static int
 connected(bool tcp)
 {
-	struct sockaddr_un un = {.sun_family = AF_UNIX};
 	struct sockaddr_in in = {.sin_family = AF_INET,
 		.sin_port = htons(port),
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	const int s = socket(tcp ? AF_INET : AF_UNIX, SOCK_STREAM, 0);
+	const int s = tcp ? socket(AF_INET, SOCK_STREAM, 0) : unix_connect(agent.path, SOCK_STREAM);
 
-	strcpy(un.sun_path, agent.path);
-	assert_int_equal(connect(s, tcp ? (struct sockaddr *)&in : (struct sockaddr *)&un,
-				 tcp ? sizeof(in) : sizeof(un)),
-		0);
+	if (tcp)
+		assert_int_equal(connect(s, (struct sockaddr *)&in, sizeof(in)), 0);
+	assert_true(s >= 0);
 	return s;
 }
 
@@ -253,23 +251,10 @@ FIXTURE_TEST(descriptors_that_a_producer_sends_are_closed)
 	const int s = connected(false);
 	int pipes[2];
 	struct tokg_hello h = a_hello();
-	struct iovec iov = {&h, sizeof(h)};
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = {.bytes = {0}};
-	struct msghdr m = {.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control.bytes,
-		.msg_controllen = sizeof(control.bytes)};
 	struct pollfd p;
 
 	assert_int_equal(pipe(pipes), 0);
-	CMSG_FIRSTHDR(&m)->cmsg_level = SOL_SOCKET;
-	CMSG_FIRSTHDR(&m)->cmsg_type = SCM_RIGHTS;
-	CMSG_FIRSTHDR(&m)->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(CMSG_FIRSTHDR(&m)), &pipes[1], sizeof(int));
-	assert_int_equal(sendmsg(s, &m, 0), sizeof(h));
+	assert_int_equal(descriptors_send(s, &h, sizeof(h), &pipes[1], 1, 0), sizeof(h));
 	close(pipes[1]);
 	assert_true(ends(s, SOON_MS));
 	/* The reading end hears that nobody has the writing one any more. */
@@ -406,18 +391,15 @@ FIXTURE_TEST(without_descriptors_who_comes_waits_and_it_is_said_once)
 	char path[64];
 	const struct tokg_server_config c = {
 		.path = path, .mode = 0600, .calls = {.starved = count}, .owner = &said};
-	struct sockaddr_un un = {.sun_family = AF_UNIX};
-	const int s = socket(AF_UNIX, SOCK_STREAM, 0);
 	struct rlimit before, none;
 	struct tokg_server *server;
 	struct tokg_error err;
-	int lowest_free;
+	int s, lowest_free;
 
 	snprintf(path, sizeof(path), "%.40s/other", agent.folder);
-	strcpy(un.sun_path, path);
 	server = tokg_server_open(&c, &err);
 	assert_non_null(server);
-	assert_int_equal(connect(s, (struct sockaddr *)&un, sizeof(un)), 0);
+	s = unix_connect(path, SOCK_STREAM);
 	lowest_free = dup(s);
 	close(lowest_free);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);

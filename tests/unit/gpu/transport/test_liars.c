@@ -6,10 +6,10 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "test.h"
+#include "unix_socket.h"
 #include "agent_end.h"
 #include "handshake/hello.h"
 #include "handshake/link.h"
@@ -147,22 +147,8 @@ send_gift(int s, const struct liar *l, size_t bytes)
 {
 	int fds[2] = {gift_of(l), gift_of(l)};
 	const size_t n = l->lie->gift == NOTHING ? 0 : l->lie->gift == TWO ? 2 : 1;
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(fds))];
-	} control = {.bytes = {0}};
-	struct iovec iov = {(void *)(uintptr_t)&l->welcome, bytes};
-	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
 
-	if (n > 0) {
-		m.msg_control = control.bytes;
-		m.msg_controllen = CMSG_SPACE(n * sizeof(int));
-		CMSG_FIRSTHDR(&m)->cmsg_level = SOL_SOCKET;
-		CMSG_FIRSTHDR(&m)->cmsg_type = SCM_RIGHTS;
-		CMSG_FIRSTHDR(&m)->cmsg_len = CMSG_LEN(n * sizeof(int));
-		memcpy(CMSG_DATA(CMSG_FIRSTHDR(&m)), fds, n * sizeof(int));
-	}
-	sendmsg(s, &m, MSG_NOSIGNAL);
+	descriptors_send(s, &l->welcome, bytes, fds, n, MSG_NOSIGNAL);
 	close(fds[0]);
 	close(fds[1]);
 }
@@ -211,19 +197,20 @@ believed(const struct lie *lie, const char *path, int listener)
 
 TEST(an_agent_that_lies_is_found_out)
 {
-	struct sockaddr_un un = {.sun_family = AF_UNIX};
-	const int listener = socket(AF_UNIX, SOCK_STREAM, 0);
-	const uint32_t files = open_files();
+	char path[64];
+	uint32_t files;
+	int listener;
 
-	snprintf(un.sun_path, sizeof(un.sun_path), "/tmp/tokg-liar-%d", getpid());
-	assert_int_equal(bind(listener, (struct sockaddr *)&un, sizeof(un)), 0);
-	assert_int_equal(listen(listener, 4), 0);
+	snprintf(path, sizeof(path), "/tmp/tokg-liar-%d", getpid());
+	listener = unix_listen(path, SOCK_STREAM, 4);
+	assert_true(listener >= 0);
+	files = open_files();
 	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
-		believed(&lies[i], un.sun_path, listener);
+		believed(&lies[i], path, listener);
 		assert_int_equal(open_files(), files);
 	}
 	close(listener);
-	unlink(un.sun_path);
+	unlink(path);
 }
 
 static bool
@@ -231,26 +218,24 @@ refusal_is_final(uint32_t again)
 {
 	static const struct lie refusal = {.gift = NOTHING};
 	struct liar l = {.lie = &refusal,
-		.listener = socket(AF_UNIX, SOCK_STREAM, 0),
 		.welcome = {.magic = TOKG_WELCOME_MAGIC,
 			.version = TOKG_VERSION,
 			.producer = TOKG_NO_PRODUCER,
 			.again = again,
 			.message = "not now"}};
-	struct sockaddr_un un = {.sun_family = AF_UNIX};
 	struct tokg_target target;
 	struct tokg_where where;
 	struct tokg_dial d;
 	struct tokg_error err = {""};
 	pthread_t thread;
-	char text[128];
+	char path[64], text[128];
 	bool final;
 	int rc;
 
-	snprintf(un.sun_path, sizeof(un.sun_path), "/tmp/tokg-refuses-%d", getpid());
-	snprintf(text, sizeof(text), "shm:%s", un.sun_path);
-	assert_int_equal(bind(l.listener, (struct sockaddr *)&un, sizeof(un)), 0);
-	assert_int_equal(listen(l.listener, 1), 0);
+	snprintf(path, sizeof(path), "/tmp/tokg-refuses-%d", getpid());
+	snprintf(text, sizeof(text), "shm:%s", path);
+	l.listener = unix_listen(path, SOCK_STREAM, 1);
+	assert_true(l.listener >= 0);
 	assert_true(tokg_target_parse(&target, text, &err));
 	assert_true(tokg_where_resolve(&where, &target, &err));
 	pthread_create(&thread, NULL, lie_once, &l);
@@ -266,7 +251,7 @@ refusal_is_final(uint32_t again)
 	tokg_dial_end(&d);
 	pthread_join(thread, NULL);
 	close(l.listener);
-	unlink(un.sun_path);
+	unlink(path);
 	return final;
 }
 

@@ -17,7 +17,7 @@
 #include "transport/verbs.h"
 #include "transport/verbs_qp.h"
 
-#define FIXTURE_TEST(name) TEST_WITH(name, begin, finish)
+#define FIXTURE_TEST(name) TEST_ON(name, begin, finish, struct with_agent *w)
 
 struct with_agent {
 	struct agent_end agent;
@@ -73,7 +73,6 @@ post(struct tokg_transport *t, uint32_t slot, uint64_t ticket, uint8_t byte)
 
 FIXTURE_TEST(what_is_posted_stands_in_its_slot)
 {
-	struct with_agent *w = *state;
 	const uint32_t p = w->t->producer;
 
 	post(w->t, 0, 1, 0x11);
@@ -89,7 +88,6 @@ FIXTURE_TEST(what_is_posted_stands_in_its_slot)
 
 FIXTURE_TEST(what_is_done_is_read_back)
 {
-	struct with_agent *w = *state;
 	const uint32_t p = w->t->producer;
 
 	agent_done(&w->agent, p, SLOTS - 1, 77);
@@ -118,7 +116,6 @@ FIXTURE_TEST(texts_go_to_an_agent_that_encodes_with_the_same_vocabulary)
 		{0xabcd, 1, "with flags 0x1, 0x4 are needed"},
 		{0xabcd, 4, NULL},
 	};
-	struct with_agent *w = *state;
 	struct tokg_source from = source;
 
 	from.worker = 2;
@@ -142,7 +139,6 @@ FIXTURE_TEST(texts_go_to_an_agent_that_encodes_with_the_same_vocabulary)
 
 FIXTURE_TEST(an_ask_stands_in_its_lane_and_tokens_are_read_when_wanted)
 {
-	struct with_agent *w = *state;
 	const struct tokg_geometry *g = &w->t->geometry;
 	const uint64_t *ended = w->t->done + SLOTS, *log = ended + g->lanes;
 	const uint32_t p = w->t->producer;
@@ -175,7 +171,6 @@ again(struct tokg_transport *t, uint64_t *tickets, struct tokg_error *err)
 
 FIXTURE_TEST(a_lost_connection_is_made_again_for_the_same_producer_slot)
 {
-	struct with_agent *w = *state;
 	const uint32_t p = w->t->producer, epoch = w->t->epoch;
 	uint64_t tickets[SLOTS];
 	struct tokg_error err;
@@ -200,7 +195,6 @@ FIXTURE_TEST(a_lost_connection_is_made_again_for_the_same_producer_slot)
 
 FIXTURE_TEST(an_agent_that_restarted_is_not_the_same)
 {
-	struct with_agent *w = *state;
 	uint64_t tickets[SLOTS];
 	struct tokg_error err;
 
@@ -213,7 +207,6 @@ FIXTURE_TEST(an_agent_that_restarted_is_not_the_same)
 
 FIXTURE_TEST(a_region_of_the_same_place_but_another_memory_is_refused)
 {
-	struct with_agent *w = *state;
 	uint64_t tickets[SLOTS];
 	struct tokg_error err;
 
@@ -228,7 +221,6 @@ FIXTURE_TEST(a_region_of_the_same_place_but_another_memory_is_refused)
 
 FIXTURE_TEST(reconnecting_to_nobody_ends)
 {
-	struct with_agent *w = *state;
 	uint64_t tickets[SLOTS];
 	struct tokg_error err;
 	uint64_t began = tokg_now_ms();
@@ -242,7 +234,6 @@ FIXTURE_TEST(reconnecting_to_nobody_ends)
 
 FIXTURE_TEST(the_agents_words_are_given)
 {
-	struct with_agent *w = *state;
 	struct tokg_error err;
 
 	w->agent.refuse = true;
@@ -253,7 +244,6 @@ FIXTURE_TEST(the_agents_words_are_given)
 
 FIXTURE_TEST(the_agent_chooses_strict)
 {
-	struct with_agent *w = *state;
 	struct tokg_error err;
 	struct tokg_transport *t;
 
@@ -268,7 +258,6 @@ FIXTURE_TEST(the_agent_chooses_strict)
 /* What the agent gives decides: here it is host memory. */
 FIXTURE_TEST(cuda_takes_host_memory_as_well)
 {
-	struct with_agent *w = *state;
 	struct tokg_error err;
 	struct tokg_transport *t = open_by("cuda", w->agent.path, &err);
 
@@ -283,7 +272,6 @@ FIXTURE_TEST(cuda_takes_host_memory_as_well)
 /* No GPU: what is written and read is proved on ordinary memory, their order is not. */
 FIXTURE_TEST(stores_for_gpu_memory_write_and_read_what_they_should)
 {
-	struct with_agent *w = *state;
 	struct tokg_shm gpu = *(struct tokg_shm *)w->t;
 	uint8_t payload[128] __attribute__((aligned(64)));
 	struct tokg_hdr h = {.request = 3, .flags = TOKG_LAST, .ticket = 9};

@@ -14,6 +14,7 @@
 #include "control/token_ring_open.h"
 #include "readers/attach.h"
 #include "eal.h"
+#include "unix_socket.h"
 #include "fuzz.h"
 #include "datapath/token_ring_write.h"
 
@@ -135,26 +136,16 @@ take_cursor(struct client *c, const struct tokd_attach_rep *rep, int fd)
 static void
 hear(struct client *c)
 {
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int) * (2 + RINGS))];
-	} control;
 	struct tokd_attach_rep rep;
-	struct iovec iov = {&rep, sizeof(rep)};
-	struct msghdr msg = {.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control.bytes,
-		.msg_controllen = sizeof(control.bytes)};
-	int fds[2 + RINGS], n_fds = 0;
-	struct cmsghdr *cmsg;
+	int fds[DESCRIPTORS_MAX], n_fds;
+	ssize_t got;
 
-	if (c->fd < 0 || recvmsg(c->fd, &msg, MSG_CMSG_CLOEXEC) != sizeof(rep))
+	if (c->fd < 0)
 		return;
-	cmsg = CMSG_FIRSTHDR(&msg);
-	if (cmsg != NULL) {
-		n_fds = (int)((cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-		memcpy(fds, CMSG_DATA(cmsg), sizeof(int) * (size_t)n_fds);
-	}
+	got = descriptors_receive(c->fd, &rep, sizeof(rep), fds, &n_fds, 0);
+	MUST(got <= 0 || got == sizeof(rep));
+	if (got <= 0)
+		return;
 	MUST(rep.magic == TOKD_ATTACH_MAGIC && rep.version == TOKD_RING_VERSION);
 	MUST(memchr(rep.message, '\0', sizeof(rep.message)) != NULL);
 	MUST((rep.n_rings == 0) == (rep.message[0] != '\0'));

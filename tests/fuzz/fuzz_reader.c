@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../support/unix_socket.h"
 #include "fuzz.h"
 #include "reader.h"
 
@@ -93,30 +94,6 @@ make_rings(uint64_t start)
 /* ---- the answer ---- */
 
 static void
-say(const void *bytes, size_t n, const int *descriptors, uint32_t n_descriptors)
-{
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int) * 8)];
-	} control = {0};
-	struct iovec iov = {(void *)(uintptr_t)bytes, n};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-
-	if (n_descriptors > 0) {
-		struct cmsghdr *c;
-
-		msg.msg_control = control.bytes;
-		msg.msg_controllen = CMSG_SPACE(sizeof(int) * n_descriptors);
-		c = CMSG_FIRSTHDR(&msg);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int) * n_descriptors);
-		memcpy(CMSG_DATA(c), descriptors, sizeof(int) * n_descriptors);
-	}
-	(void)!sendmsg(link_fd[1], &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
-static void
 spoil(struct input *in, void *bytes, size_t n)
 {
 	const uint32_t at = (uint32_t)input_take(in, 2);
@@ -146,7 +123,7 @@ answer(struct input *in, uint8_t how, bool tap, uint64_t start)
 		spoil(in, hdr[0], sizeof(*hdr[0]));
 	if (how & 32)
 		bytes = (uint32_t)input_take(in, 2) % sizeof(rep);
-	say(&rep, bytes, sent, n_fds);
+	(void)!descriptors_send(link_fd[1], &rep, bytes, sent, n_fds, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 /* ---- the ring ---- */
@@ -261,7 +238,8 @@ use(struct input *in, struct tokr *r)
 			if (what & 8)
 				shutdown(link_fd[1], SHUT_RDWR);
 			else
-				say(in->at, (size_t)(in->end - in->at) % 700, NULL, 0);
+				(void)!send(link_fd[1], in->at, (size_t)(in->end - in->at) % 700,
+					MSG_NOSIGNAL | MSG_DONTWAIT);
 			break;
 		default:
 			spoil(in, (uint8_t *)h + TOKD_RING_HDR_BYTES, DATA);

@@ -398,23 +398,8 @@ def bert_documents() -> list[dict]:
 
 
 PIECES = [
-    "h",
-    "e",
-    "l",
-    "o",
-    "▁",
-    "é",
-    "中",
-    "he",
-    "ll",
-    "hell",
-    "▁▁",
-    "▁▁▁",
-    "▁▁▁▁",
-    "▁w",
-    "w",
-    "lo",
-]
+    "h", "e", "l", "o", "▁", "é", "中", "he", "ll", "hell", "▁▁", "▁▁▁", "▁▁▁▁", "▁w", "w", "lo"
+]  # fmt: skip
 
 
 def piece(text: str, score: float = 0.0, kind: int = 1) -> bytes:
@@ -509,20 +494,9 @@ def unigram_documents() -> list[dict]:
     mapped = {"type": "Precompiled", "precompiled_charsmap": b64encode(charsmap).decode()}
     words = {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, metaspace]}
     pieces = [
-        "<unk>",
-        "\u2581",
-        "\u2581he",
-        "l",
-        "ll",
-        "llo",
-        "o",
-        "\u2581w",
-        "or",
-        "ld",
-        "e",
-        "en",
-        "\u4e2d",
-    ]
+        "<unk>", "\u2581", "\u2581he", "l", "ll", "llo", "o", "\u2581w", "or", "ld", "e", "en",
+        "\u4e2d"
+    ]  # fmt: skip
     bytes_ = [[f"<0x{i:02X}>", -20.0] for i in range(256)]
     vocab = [[piece, -i / 7] for i, piece in enumerate(pieces)]
     model = {"type": "Unigram", "unk_id": 0, "vocab": vocab, "byte_fallback": False}

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How many threads the package starts by itself."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

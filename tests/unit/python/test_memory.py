@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The three memory operations of the extension refuse what is not an aligned word of the buffer."""
 
-from __future__ import annotations
-
 import mmap
 
 import pytest

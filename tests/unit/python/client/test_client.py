@@ -5,8 +5,6 @@ The protocol is the C library's, and so are its tests (tests/unit/client/); here
 makes of it: arrays, exceptions, threads, signals, and the event loop.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import signal
@@ -56,6 +54,9 @@ def test_what_cannot_be_sent_is_a_value_error(client: Client) -> None:
     for vocab in (-1, 1 << 32):
         with pytest.raises(ValueError, match=f"vocab={vocab}: give a checksum of 32 bits, or 0"):
             Client("127.0.0.1", vocab=vocab)
+    for mtu in (-1, 575, 65536):
+        with pytest.raises(ValueError, match="mtu ?= ?"):
+            Client("127.0.0.1", mtu=mtu)
     with pytest.raises(ValueError, match="port=0: give 1 to 65535"):
         Client("127.0.0.1", 0)
     with pytest.raises(ValueError, match="in_flight=0"):
@@ -104,49 +105,18 @@ def test_text_of_ids_needs_an_appliance_that_decodes(appliance: Appliance, clien
     assert e.value.reason is Reason.ID
 
 
-@pytest.mark.parametrize("speaks", [2, 7])
-def test_an_appliance_of_another_version_is_named(
-    appliance: Appliance, client: Client, speaks: int
-) -> None:
-    appliance.reply = lambda q, text: appliance.done(
-        q, b"", flags=wire.F_FAIL, reason=Reason.VERSION, text_end=speaks
-    )
-    says = rf"speaks version {speaks} of the protocol, this client 1: upgrade the client"
-    with pytest.raises(TokdError, match=says) as e:
-        client.tokenize("text")
-    assert e.value.reason is Reason.VERSION
-    assert appliance.data == 1  # it is not asked twice
-
-
-def test_packets_and_replies_fit_the_path(appliance: Appliance) -> None:
-    seen: list[wire.Req] = []
-    appliance.reply = lambda q, text: seen.append(q) or appliance.done(q, text)
-    for mtu in (0, 600, 1420):
-        with Client("127.0.0.1", appliance.port, mtu=mtu) as client:
-            client.tokenize("x" * 200)
-    by_itself, *told = (q.ids_end for q in seen)
-    assert by_itself > 1440  # Linux' loopback takes longer packets than there are
-    assert told == [600 - 28, 1420 - 28]
-    for wrong in (-1, 575, 65536):
-        with pytest.raises(ValueError, match="mtu ?= ?"):
-            Client("127.0.0.1", mtu=wrong)
-
-
-def test_text_of_ids_as_it_comes(appliance: Appliance) -> None:
+async def test_text_of_ids_as_it_comes(appliance: Appliance) -> None:
     def reply(req: wire.Req, ids: bytes) -> list[bytes]:
         (whole,) = appliance.decoded(req, ids)
         (head,) = appliance.decoded(req, ids[:-4], flags=wire.F_DECODE, ack=0)
         return [head, whole]
 
-    async def work() -> None:
-        async with AsyncClient("127.0.0.1", appliance.port) as client:
-            pieces = [piece async for piece in client.detokenize_stream([228, 8364, 128512])]
-            assert pieces in (["ä€", "😀"], ["ä€😀"])  # both replies may come at once
-            assert [piece async for piece in client.detokenize_stream([])] == []
-            assert await client.detokenize([228, 8364, 128512]) == "ä€😀"
-
     appliance.reply = reply
-    asyncio.run(work())
+    async with AsyncClient("127.0.0.1", appliance.port) as client:
+        pieces = [piece async for piece in client.detokenize_stream([228, 8364, 128512])]
+        assert pieces in (["ä€", "😀"], ["ä€😀"])  # both replies may come at once
+        assert [piece async for piece in client.detokenize_stream([])] == []
+        assert await client.detokenize([228, 8364, 128512]) == "ä€😀"
 
 
 @pytest.mark.parametrize("in_flight", [1, 7, 5000])
@@ -197,31 +167,6 @@ def test_a_refusal_has_its_reason(appliance: Appliance, client: Client, reason: 
     assert e.value.reason is (Reason(reason) if known else Reason.NONE)
     appliance.reply = appliance.done
     assert len(client.tokenize("text")) == 4
-
-
-def test_ids_that_were_changed_are_found(appliance: Appliance, client: Client) -> None:
-    appliance.reply = lambda req, text: appliance.done(req, text, ids_crc=1)
-    with pytest.raises(TokdError, match="they were corrupted"):
-        client.tokenize("text")
-
-
-def test_a_stream_that_is_sent_again_gives_each_id_once(
-    appliance: Appliance, client: Client
-) -> None:
-    def reply(req: wire.Req, text: bytes) -> list[bytes]:
-        if appliance.data > 1:
-            return appliance.done(req, text)
-        half = appliance.done(req, text, flags=0, n_ids=len(text) // 2)
-        return half + appliance.fail(req, Reason.EXPIRED)
-
-    appliance.reply = reply
-    with Client("127.0.0.1", appliance.port, stream=True) as streamed:
-        assert bytes(streamed.tokenize("a longer text").astype("u1")) == b"a longer text"
-    appliance.data = 0
-    pieces = list(client.stream("a longer text"))
-    assert b"".join(bytes(ids.astype("u1")) for ids in pieces) == b"a longer text"
-    assert [len(ids) for ids in pieces] in ([6, 7], [13])  # both replies may come at once
-    assert client.resends == 1
 
 
 def test_silence_ends_at_the_time_limit(silent: Appliance) -> None:
@@ -313,40 +258,35 @@ def test_requests_under_way_have_a_limit(silent: Appliance) -> None:
             client.tokenize("text")
 
 
-def test_a_loop_that_was_blocked_reads_what_came_before_it_sends_again(silent: Appliance) -> None:
+async def test_a_loop_that_was_blocked_reads_what_came_before_it_sends_again(
+    silent: Appliance,
+) -> None:
     """Each flight of 256 is answered at once, and found 50 ms later, when each of them is
     overdue."""
-
-    async def work() -> None:
-        async with AsyncClient("127.0.0.1", silent.port) as client:
-            every = asyncio.gather(*map(client.tokenize, TEXTS))
-            while not every.done():
-                await asyncio.sleep(0)
-                if silent.answer():
-                    time.sleep(0.05)
-            got = await every
-            assert [bytes(ids.astype("u1")) for ids in got] == TEXTS
-            assert client.retransmits == 0 and silent.data == len(TEXTS)
-
-    asyncio.run(work())
+    async with AsyncClient("127.0.0.1", silent.port) as client:
+        every = asyncio.gather(*map(client.tokenize, TEXTS))
+        while not every.done():
+            await asyncio.sleep(0)
+            if silent.answer():
+                time.sleep(0.05)
+        got = await every
+        assert [bytes(ids.astype("u1")) for ids in got] == TEXTS
+        assert client.retransmits == 0 and silent.data == len(TEXTS)
 
 
-def test_a_loop_that_is_told_of_a_loss_by_the_clock(silent: Appliance) -> None:
+async def test_a_loop_that_is_told_of_a_loss_by_the_clock(silent: Appliance) -> None:
     """Nothing wakes the loop but its timer."""
 
-    async def work() -> None:
-        async with AsyncClient("127.0.0.1", silent.port, timeout=5) as client:
-            silent.reply = lambda req, text: silent.done(req, text) if silent.data > 2 else []
-            task = asyncio.create_task(client.tokenize("text"))
-            while not task.done():
-                silent.answer()
-                await asyncio.sleep(0.001)
-            assert len(await task) == 4 and client.retransmits == 2
-
-    asyncio.run(work())
+    async with AsyncClient("127.0.0.1", silent.port, timeout=5) as client:
+        silent.reply = lambda req, text: silent.done(req, text) if silent.data > 2 else []
+        task = asyncio.create_task(client.tokenize("text"))
+        while not task.done():
+            silent.answer()
+            await asyncio.sleep(0.001)
+        assert len(await task) == 4 and client.retransmits == 2
 
 
-def test_all_who_wait_for_the_opening_share_it(
+async def test_all_who_wait_for_the_opening_share_it(
     appliance: Appliance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One attempt, with its error for each of them. The next call tries again."""
@@ -361,21 +301,18 @@ def test_all_who_wait_for_the_opening_share_it(
             raise socket.gaierror(socket.EAI_AGAIN, "try again")
         return opened(*arguments)
 
-    async def work() -> None:
-        client = AsyncClient("127.0.0.1", appliance.port)
-        calls = map(client.tokenize, TEXTS[:10])
-        errors = await asyncio.gather(*calls, return_exceptions=True)
-        assert {type(e) for e in errors} == {socket.gaierror} and len(set(map(id, errors))) == 10
-        assert attempts == 1
-        got = await asyncio.gather(*map(client.tokenize, TEXTS[:10]))
-        assert [bytes(ids.astype("u1")) for ids in got] == TEXTS[:10] and attempts == 2
-        await client.close()
-
     monkeypatch.setattr(aio, "opened", slow)
-    asyncio.run(work())
+    client = AsyncClient("127.0.0.1", appliance.port)
+    calls = map(client.tokenize, TEXTS[:10])
+    errors = await asyncio.gather(*calls, return_exceptions=True)
+    assert {type(e) for e in errors} == {socket.gaierror} and len(set(map(id, errors))) == 10
+    assert attempts == 1
+    got = await asyncio.gather(*map(client.tokenize, TEXTS[:10]))
+    assert [bytes(ids.astype("u1")) for ids in got] == TEXTS[:10] and attempts == 2
+    await client.close()
 
 
-def test_a_name_that_is_looked_up_for_long_is_waited_for_as_long_as_a_text(
+async def test_a_name_that_is_looked_up_for_long_is_waited_for_as_long_as_a_text(
     appliance: Appliance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     resolved = threading.Event()
@@ -387,19 +324,16 @@ def test_a_name_that_is_looked_up_for_long_is_waited_for_as_long_as_a_text(
         resolved.wait(60)
         return opened(*arguments)
 
-    async def work() -> None:
-        client = AsyncClient("127.0.0.1", appliance.port, timeout=0.05)
-        for _ in range(2):
-            with pytest.raises(TimeoutError, match=r"^127\.0\.0\.1: no address within 0\.05 s$"):
-                await client.tokenize("text")
-        opening = client._opening  # which goes on
-        assert opening is not None
-        resolved.set()
-        assert await opening is None and client.healthy == 1
-        await client.close()
-
     monkeypatch.setattr(aio, "opened", slow)
-    asyncio.run(work())
+    client = AsyncClient("127.0.0.1", appliance.port, timeout=0.05)
+    for _ in range(2):
+        with pytest.raises(TimeoutError, match=r"^127\.0\.0\.1: no address within 0\.05 s$"):
+            await client.tokenize("text")
+    opening = client._opening  # which goes on
+    assert opening is not None
+    resolved.set()
+    assert await opening is None and client.healthy == 1
+    await client.close()
     assert len(attempts) == 1
     with pytest.raises(ValueError, match="timeout=0: give seconds above 0"):
         AsyncClient("127.0.0.1", timeout=0)

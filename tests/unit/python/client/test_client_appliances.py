@@ -4,8 +4,6 @@
 The choice, health and moving are the C library's: tests/unit/client/test_appliances.c.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Iterator
@@ -46,25 +44,22 @@ def test_what_a_dead_one_had_comes_from_the_other(pair: Pair) -> None:
         assert client.moved > 0 and client.healthy == 1
 
 
-def test_a_loop_finds_it_healthy_again(pair: Pair) -> None:
+async def test_a_loop_finds_it_healthy_again(pair: Pair) -> None:
     """By its timer: nothing is asked meanwhile."""
 
-    async def work() -> None:
-        async with AsyncClient(hosts(pair), vocab=VOCAB) as client:
-            pair[1].answering = False
-            got = await asyncio.gather(*map(client.tokenize, TEXTS))
-            assert [bytes(ids.astype("u1")) for ids in got] == TEXTS
-            assert client.moved > 0 and client.healthy == 1
-            pair[1].answering = True
-            until = time.monotonic() + 20
-            while client.healthy < 2:
-                assert time.monotonic() < until
-                await asyncio.sleep(0.01)
-            before = pair[1].data
-            await asyncio.gather(*map(client.tokenize, TEXTS))
-            assert pair[1].data > before
-
-    asyncio.run(work())
+    async with AsyncClient(hosts(pair), vocab=VOCAB) as client:
+        pair[1].answering = False
+        got = await asyncio.gather(*map(client.tokenize, TEXTS))
+        assert [bytes(ids.astype("u1")) for ids in got] == TEXTS
+        assert client.moved > 0 and client.healthy == 1
+        pair[1].answering = True
+        until = time.monotonic() + 20
+        while client.healthy < 2:
+            assert time.monotonic() < until
+            await asyncio.sleep(0.01)
+        before = pair[1].data
+        await asyncio.gather(*map(client.tokenize, TEXTS))
+        assert pair[1].data > before
 
 
 def test_a_stream_that_moves_gives_each_id_once(pair: Pair) -> None:

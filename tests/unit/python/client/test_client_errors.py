@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the network says against it, in words: the address, the reason, and what to do."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 
@@ -32,26 +30,20 @@ def test_nothing_listens(nobody: int) -> None:
             client.tokenize_many(["text"] * 3)
 
 
-def test_nothing_listens_for_asyncio(nobody: int) -> None:
-    async def work() -> None:
-        async with AsyncClient("127.0.0.1", nobody) as client:
-            texts = (client.tokenize("text") for _ in range(3))
-            errors = await asyncio.gather(*texts, return_exceptions=True)
-            assert len({*map(id, errors)}) == 3  # each raises its own, with its own traceback
-            for error in errors:
-                assert type(error) is ConnectionRefusedError
-                with pytest.raises(ConnectionRefusedError, match=REFUSED):
-                    raise error
-
-    asyncio.run(work())
+async def test_nothing_listens_for_asyncio(nobody: int) -> None:
+    async with AsyncClient("127.0.0.1", nobody) as client:
+        texts = (client.tokenize("text") for _ in range(3))
+        errors = await asyncio.gather(*texts, return_exceptions=True)
+        assert len({*map(id, errors)}) == 3  # each raises its own, with its own traceback
+        for error in errors:
+            assert type(error) is ConnectionRefusedError
+            with pytest.raises(ConnectionRefusedError, match=REFUSED):
+                raise error
 
 
-def test_a_name_that_does_not_resolve() -> None:
-    async def work() -> None:
-        async with AsyncClient("no such host."):
-            pass
-
+async def test_a_name_that_does_not_resolve() -> None:
     with pytest.raises(socket.gaierror, match=UNKNOWN):
         Client("no such host.")
     with pytest.raises(socket.gaierror, match=UNKNOWN):
-        asyncio.run(work())
+        async with AsyncClient("no such host."):
+            pass

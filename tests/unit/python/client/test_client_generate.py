@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Answers of a model in Python: items, how they end, and what ends them early."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import os
@@ -153,39 +151,31 @@ def test_leaving_early_cancels(appliance: Appliance, how: str) -> None:
     client.close()
 
 
-def test_leaving_early_cancels_for_asyncio(appliance: Appliance) -> None:
+async def test_leaving_early_cancels_for_asyncio(appliance: Appliance) -> None:
     model = Model(appliance, [*ITEMS, item(None, end=STOP)])
-
-    async def work() -> None:
-        async with AsyncClient("127.0.0.1", appliance.port, in_flight=1) as client:
-            async with client.generate("text", 4) as answer:
-                assert await anext(answer) == MADE[0]
-            assert answer.ended == "cancelled"
-            assert await asyncio.to_thread(model.end.wait, 60)
-            assert model.was_cancelled()
-            model.items = [item(None, end=STOP)]  # the only slot is free
-            async with aclosing(client.generate("text", 4)) as last:
-                assert [made async for made in last] == []
-
-    asyncio.run(work())
-
-
-def test_a_cancelled_task_cancels(appliance: Appliance) -> None:
-    model = Model(appliance, [ITEMS[0], *[b""] * 1000])
-
-    async def work() -> None:
-        async with AsyncClient("127.0.0.1", appliance.port) as client:
-            answer = client.generate("text", 4)
+    async with AsyncClient("127.0.0.1", appliance.port, in_flight=1) as client:
+        async with client.generate("text", 4) as answer:
             assert await anext(answer) == MADE[0]
-            task = asyncio.create_task(anext(answer))
-            await asyncio.sleep(0)
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-            assert answer.ended == "cancelled"
-            assert await asyncio.to_thread(model.end.wait, 60)
+        assert answer.ended == "cancelled"
+        assert await asyncio.to_thread(model.end.wait, 60)
+        assert model.was_cancelled()
+        model.items = [item(None, end=STOP)]  # the only slot is free
+        async with aclosing(client.generate("text", 4)) as last:
+            assert [made async for made in last] == []
 
-    asyncio.run(work())
+
+async def test_a_cancelled_task_cancels(appliance: Appliance) -> None:
+    model = Model(appliance, [ITEMS[0], *[b""] * 1000])
+    async with AsyncClient("127.0.0.1", appliance.port) as client:
+        answer = client.generate("text", 4)
+        assert await anext(answer) == MADE[0]
+        task = asyncio.create_task(anext(answer))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert answer.ended == "cancelled"
+        assert await asyncio.to_thread(model.end.wait, 60)
     assert model.was_cancelled()
 
 
@@ -193,27 +183,23 @@ async def rest(answer: AsyncIterator[Made]) -> list[Made]:
     return [made async for made in answer]
 
 
-def test_another_task_may_end_it(appliance: Appliance) -> None:
+async def test_another_task_may_end_it(appliance: Appliance) -> None:
     model = Model(appliance, [ITEMS[0], *[b""] * 1000])
-
-    async def work() -> None:
-        async with AsyncClient("127.0.0.1", appliance.port, in_flight=1) as client:
-            answer, next_one = (client.generate("text", 4) for _ in range(2))
-            assert await anext(answer) == MADE[0]
-            waiting = [asyncio.create_task(rest(one)) for one in (answer, next_one)]
-            await asyncio.sleep(0)
-            await next_one.aclose()  # there is no slot for it yet
-            await answer.aclose()
-            assert answer.ended == next_one.ended == "cancelled"
-            assert await asyncio.gather(*waiting) == [[], []]
-            assert await asyncio.to_thread(model.end.wait, 60)
-
-    asyncio.run(work())
+    async with AsyncClient("127.0.0.1", appliance.port, in_flight=1) as client:
+        answer, next_one = (client.generate("text", 4) for _ in range(2))
+        assert await anext(answer) == MADE[0]
+        waiting = [asyncio.create_task(rest(one)) for one in (answer, next_one)]
+        await asyncio.sleep(0)
+        await next_one.aclose()  # there is no slot for it yet
+        await answer.aclose()
+        assert answer.ended == next_one.ended == "cancelled"
+        assert await asyncio.gather(*waiting) == [[], []]
+        assert await asyncio.to_thread(model.end.wait, 60)
     assert model.was_cancelled() and len(model.prompts) == 1
 
 
 @pytest.mark.parametrize("waits_for", ["slot", "opening"])
-def test_another_task_may_end_what_waits_to_begin(
+async def test_another_task_may_end_what_waits_to_begin(
     appliance: Appliance, monkeypatch: pytest.MonkeyPatch, waits_for: str
 ) -> None:
     """Which wakes who waits for it: the slot, or the name's address, may take long."""
@@ -222,60 +208,54 @@ def test_another_task_may_end_what_waits_to_begin(
     opened = aio.opened
     monkeypatch.setattr(aio, "opened", lambda *a: (resolved.wait(60), opened(*a))[1])
 
-    async def work() -> None:
-        client = AsyncClient("127.0.0.1", appliance.port, in_flight=1)
-        if waits_for == "slot":
-            resolved.set()
-            has_the_slot = client.generate("text", 4)
-            assert await anext(has_the_slot) == MADE[0]
-        late = client.generate("text", 4)
-        task = asyncio.create_task(rest(late))
-        await asyncio.sleep(0)
-        for _ in range(2):
-            await late.aclose()
-        assert await asyncio.wait_for(task, 30) == [] and late.ended == "cancelled"
-        if waits_for == "slot":
-            await has_the_slot.aclose()
+    client = AsyncClient("127.0.0.1", appliance.port, in_flight=1)
+    if waits_for == "slot":
         resolved.set()
-        await client.close()
-
-    asyncio.run(work())
+        has_the_slot = client.generate("text", 4)
+        assert await anext(has_the_slot) == MADE[0]
+    late = client.generate("text", 4)
+    task = asyncio.create_task(rest(late))
+    await asyncio.sleep(0)
+    for _ in range(2):
+        await late.aclose()
+    assert await asyncio.wait_for(task, 30) == [] and late.ended == "cancelled"
+    if waits_for == "slot":
+        await has_the_slot.aclose()
+    resolved.set()
+    await client.close()
     assert len(model.prompts) == (waits_for == "slot")
 
 
-def test_a_slot_that_comes_as_the_answer_is_closed_is_given_back(appliance: Appliance) -> None:
-    async def work() -> None:
-        async with AsyncClient("127.0.0.1", appliance.port, in_flight=1) as client:
-            for turns in range(4):  # of the loop, from the slot's being free to the end
-                Model(appliance, [item(None, end=STOP)])
-                await client._slots.acquire()
-                late = client.generate("text", 4)
-                task = asyncio.create_task(rest(late))
+async def test_a_slot_that_comes_as_the_answer_is_closed_is_given_back(
+    appliance: Appliance,
+) -> None:
+    async with AsyncClient("127.0.0.1", appliance.port, in_flight=1) as client:
+        for turns in range(4):  # of the loop, from the slot's being free to the end
+            Model(appliance, [item(None, end=STOP)])
+            await client._slots.acquire()
+            late = client.generate("text", 4)
+            task = asyncio.create_task(rest(late))
+            await asyncio.sleep(0)
+            client._slots.release()
+            for _ in range(turns):
                 await asyncio.sleep(0)
-                client._slots.release()
-                for _ in range(turns):
-                    await asyncio.sleep(0)
-                await late.aclose()
-                assert await task == []
-                await asyncio.wait_for(client._slots.acquire(), 30)
-                client._slots.release()
-
-    asyncio.run(work())
+            await late.aclose()
+            assert await task == []
+            await asyncio.wait_for(client._slots.acquire(), 30)
+            client._slots.release()
 
 
-def test_what_is_closed_before_it_begins_is_not_sent(appliance: Appliance, client: Client) -> None:
+async def test_what_is_closed_before_it_begins_is_not_sent(
+    appliance: Appliance, client: Client
+) -> None:
     model = Model(appliance, [item(None, end=STOP)])
     answer = client.generate("text", 4)
     answer.close()
     assert answer.ended == "cancelled" and list(answer) == []
-
-    async def work() -> None:
-        async with AsyncClient("127.0.0.1", appliance.port) as client:
-            answer = client.generate("text", 4)
-            await answer.aclose()
-            assert answer.ended == "cancelled" and [made async for made in answer] == []
-
-    asyncio.run(work())
+    async with AsyncClient("127.0.0.1", appliance.port) as client:
+        answer = client.generate("text", 4)
+        await answer.aclose()
+        assert answer.ended == "cancelled" and [made async for made in answer] == []
     assert model.prompts == []
 
 
@@ -399,12 +379,6 @@ def test_what_came_before_a_failure_stands(appliance: Appliance, client: Client)
         next(answer)
     assert e.value.reason is Reason.SINK and answer.ended is None
     assert appliance.data == 1  # it is not begun again
-
-
-def test_no_answer_is_an_error(appliance: Appliance, client: Client) -> None:
-    Model(appliance, [item(1 << 24)])
-    with pytest.raises(TokdError, match="the answer is malformed after byte 0"):
-        next(client.generate("text", 4))
 
 
 def test_no_free_lane_is_named_at_the_time_limit(appliance: Appliance) -> None:

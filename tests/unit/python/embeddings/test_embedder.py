@@ -2,8 +2,6 @@
 """Which folders are embedding models, and what is missing in others. What they compute:
 tests/ecosystem."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Which GPU a subscriber opens. A simulated CUDA runtime stands in for the GPU."""
 
-from __future__ import annotations
-
 import ctypes
 import threading
 from typing import Any

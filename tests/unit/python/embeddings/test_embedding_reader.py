@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """EmbeddingReader on a real tokd-gpu --device cpu, fed by the transport that dpdk-tokd uses."""
 
-from __future__ import annotations
-
 import fcntl
 import gc
 import mmap
@@ -32,6 +30,7 @@ from dpdk_tokd.embeddings import reader as embedding_reader
 from dpdk_tokd.embeddings.cuda import LEGACY_STREAM
 from dpdk_tokd.embeddings.request import map_whole
 from dpdk_tokd.embeddings.table import random_table
+from ended import ended
 from gpu_agent import AGENT, Agent, Poster
 
 WORD = random_table(1000, 64, 7)
@@ -227,9 +226,7 @@ def test_variables_with_which_the_kernel_would_hang_are_refused(
         f"{tmp_path}/subscribers",
     ]
     environment = {**os.environ, variable: value}
-    end = subprocess.run(
-        command, capture_output=True, text=True, timeout=20, env=environment, check=False
-    )
+    end = ended(*command, env=environment)
     if "built without CUDA" in end.stderr:
         pytest.skip("tokd-gpu was built without CUDA")
     assert end.returncode == 1 and f"{variable}={value}" in end.stderr, end.stderr
@@ -347,7 +344,7 @@ getattr(ctypes.CDLL(None), "__cxa_atexit")(deleter, ctypes.c_void_p(tensor), Non
 
 def test_a_tensor_outlives_the_interpreter() -> None:
     """As one in a static object of C++, which is gone when the process exits."""
-    done = subprocess.run([sys.executable, "-c", LATE], capture_output=True, text=True, check=False)
+    done = ended(sys.executable, "-c", LATE)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
@@ -469,34 +466,6 @@ def test_a_subscriber_in_nobodys_way_is_not_dropped(tmp_path: Path) -> None:
             assert reader.poll() is None and held is not None
 
 
-def test_a_producer_that_is_killed_frees_its_place(tmp_path: Path) -> None:
-    options = ("--producers", "1", "--subscriber-timeout", "10000")
-    with Agent(tmp_path, *options) as agent, reader_of(agent) as reader:
-        with Poster(agent, 0) as first:
-            assert first.greeting[:3] == ["granted", "0", "1"]
-            first.post(1, [1])
-            held = next(reader).hold()
-            start = time.monotonic()
-            with Poster(agent, 1, 7) as refused:
-                assert refused.greeting[0] == "refused"
-                assert "all 1 producer slots are taken: raise --producers" in " ".join(
-                    refused.greeting
-                )
-        # Killed: kept for a second, and then until the subscriber releases it.
-        time.sleep(1.3)
-        np.testing.assert_array_equal(held.array, WORD[[1]])
-        held.release()
-        with Poster(agent, 1, 7) as second:
-            assert second.greeting[:3] == ["granted", "0", "2"]
-            assert time.monotonic() - start > 1
-            for i in range(20):
-                second.post(i, [i])
-                e = next(reader)
-                assert (e.instance, e.worker, e.epoch, e.request) == (7, 1, 2, i)
-                np.testing.assert_array_equal(e.array, WORD[[i]])
-            assert second.released(19, 5000) >= 19
-
-
 def test_the_end_of_the_agent_ends_iteration_after_the_last(agent: Agent) -> None:
     with Poster(agent) as poster, reader_of(agent) as reader:
         for i in range(5):
@@ -597,7 +566,5 @@ def test_a_second_agent_at_the_same_sockets_is_refused(agent: Agent) -> None:
     for listen, subscribers in ((agent.socket, "x"), (str(agent.socket) + "2", agent.subscribers)):
         command = [AGENT, "--table", "random:5x5", "--listen", f"unix:{listen}"]
         command += ["--subscribers-socket", subscribers]
-        again = subprocess.run(
-            command, capture_output=True, text=True, timeout=10, cwd=agent.log.parent, check=False
-        )
+        again = ended(*command, timeout=10, cwd=agent.log.parent)
         assert again.returncode == 1 and "another tokd-gpu serves it" in again.stderr

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Engine on a real tokd-gpu --device cpu --engine external, with the sink that dpdk-tokd has."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import textwrap
@@ -12,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dpdk_tokd import EmbeddingReader, RingDropped, RingError, RingRefused
+from dpdk_tokd import EmbeddingReader, RingError
 from dpdk_tokd.embeddings import Engine, LaneEnd, Prompt
 from gpu_agent import Agent, Generator, Poster
 
@@ -157,60 +155,6 @@ def test_a_client_cancels(agent: Agent) -> None:
         wait_for(engine, prompt.lane, end=LaneEnd.CANCELLED)
 
 
-def test_a_producer_that_dies_takes_its_texts_along(agent: Agent) -> None:
-    with Engine(agent.subscribers) as engine:
-        with Generator(agent) as generator:
-            generator.prompt([1, 2], limit=9, grant=9)
-            [prompt] = prompts_of(engine, 1)
-        wait_for(engine, prompt.lane, end=LaneEnd.STALE)
-
-
-def test_without_an_engine_texts_end_and_with_one_the_next_ones_do_not(agent: Agent) -> None:
-    with Generator(agent) as generator:
-        serial = generator.prompt([1, 2], limit=9, grant=9)
-        assert generator.hear() == ["ended", str(serial), str(int(LaneEnd.CUT))]
-        with Engine(agent.subscribers) as engine:
-            serial = generator.prompt([3], limit=1, grant=1)
-            [prompt] = prompts_of(engine, 1)
-            wait_for(engine, prompt.lane, granted=1)
-            engine.put([prompt.lane], [9])
-            assert generator.hear() == ["token", str(serial), "0", "9"]
-
-
-def test_an_engine_that_is_killed_cuts_its_texts_and_a_next_one_comes(agent: Agent) -> None:
-    program = """
-        import sys, time
-        from dpdk_tokd.embeddings import Engine
-        engine = Engine(sys.argv[1])
-        print("attached", flush=True)
-        while True:
-            for prompt in engine.poll():
-                while not engine.put([prompt.lane], [5])[0]:
-                    time.sleep(0.001)
-            time.sleep(0.001)
-        """
-    command = [sys.executable, "-c", textwrap.dedent(program), str(agent.subscribers)]
-    with Generator(agent) as generator:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        try:
-            assert process.stdout is not None and process.stdout.readline() == "attached\n"
-            serial = generator.prompt([1, 2], limit=9, grant=9)
-            assert generator.hear() == ["token", str(serial), "0", "5"]
-            with pytest.raises(RingRefused, match="is attached: there is one at a time"):
-                Engine(agent.subscribers)
-        finally:
-            process.kill()
-            process.communicate()
-        assert generator.hear() == ["ended", str(serial), str(int(LaneEnd.CUT))]
-        agent.wait_for(f"engine of pid {process.pid} detached")
-        with Engine(agent.subscribers) as engine:
-            serial = generator.prompt([1], limit=1, grant=1)
-            [prompt] = prompts_of(engine, 1)
-            wait_for(engine, prompt.lane, granted=1)
-            assert engine.put([prompt.lane], [6]).all()
-            assert generator.hear() == ["token", str(serial), "0", "6"]
-
-
 def test_a_child_of_an_engine_does_not_keep_it_attached(agent: Agent) -> None:
     program = """
         import os, sys
@@ -228,39 +172,6 @@ def test_a_child_of_an_engine_does_not_keep_it_attached(agent: Agent) -> None:
         assert process.stdout.readline() == "True\n"
         process.wait(timeout=30)
         agent.wait_for(f"engine of pid {process.pid} detached")
-
-
-def test_an_id_beyond_the_table_cuts_the_text_and_no_other(agent: Agent) -> None:
-    with Engine(agent.subscribers) as engine, Generator(agent) as generator:
-        first = generator.prompt([1], limit=9, grant=9)
-        second = generator.prompt([2], limit=1, grant=1)
-        lanes = {p.request: p.lane for p in prompts_of(engine, 2)}
-        for serial in (first, second):
-            wait_for(engine, lanes[serial], granted=9 if serial == first else 1)
-        assert engine.put([lanes[first]], [ROWS]).all()
-        assert generator.hear() == ["ended", str(first), str(int(LaneEnd.CUT))]
-        assert engine.put([lanes[second]], [ROWS - 1]).all()
-        assert generator.hear() == ["token", str(second), "0", str(ROWS - 1)]
-
-
-def test_what_is_written_over_all_of_its_memory_harms_nobody(agent: Agent) -> None:
-    with Engine(agent.subscribers) as engine, Generator(agent) as generator:
-        serials = {generator.prompt([i], limit=9, grant=9) for i in range(LANES)}
-        lanes = [p.lane for p in prompts_of(engine, LANES)]
-        made = engine._reader._a.made  # type: ignore[union-attr]
-        assert made is not None
-        for lane in lanes:
-            use = lane >> 32
-            at = 16 * (lane & 0xFFFFFFFF)
-            made[at : at + 16] = (use << 32 | 0xFFFFFFFF).to_bytes(8, "little") * 2
-        ended = {tuple(generator.hear()) for _ in range(LANES)}
-        assert ended == {("ended", str(s), str(int(LaneEnd.CUT))) for s in serials}
-        made[:] = b"\xff" * len(made)
-        serial = generator.prompt([1], limit=1, grant=1)
-        [prompt] = prompts_of(engine, 1)
-        wait_for(engine, prompt.lane, granted=1)
-        assert engine.put([prompt.lane], [5]).all()
-        assert generator.hear() == ["token", str(serial), "0", "5"]
 
 
 def test_texts_without_a_wish_for_ids_are_passed_over(agent: Agent) -> None:
@@ -308,24 +219,6 @@ def test_calls_with_memory_that_does_not_fit_are_refused(agent: Agent) -> None:
     with pytest.raises(RingError, match="the engine is closed"):
         engine.look([1])
     assert engine.closed
-
-
-def test_where_ids_are_made_by_a_rule_no_engine_is_wanted(tmp_path: Path) -> None:
-    with (
-        Agent(tmp_path, "--lanes", "2") as agent,
-        pytest.raises(RingRefused, match="start tokd-gpu with --engine external"),
-    ):
-        Engine(agent.subscribers)
-
-
-def test_an_engine_that_does_not_poll_is_dropped(tmp_path: Path) -> None:
-    options = ("--lanes", "1", "--engine", "external", "--subscriber-timeout", "200")
-    with Agent(tmp_path, *options) as agent, Engine(agent.subscribers) as engine:
-        with Poster(agent) as poster:
-            for i in range(200):
-                poster.post(i, [1] * 900)
-            with pytest.raises(RingDropped, match="raise --out-bytes or --subscriber-timeout"):
-                prompts_of(engine, 1)
 
 
 def test_it_closes_when_the_agent_ends(agent: Agent) -> None:

@@ -2,8 +2,6 @@
 """Engine.cuda: arrays, addresses and errors. The kernels' twin runs on the CPU, and host memory
 stands in for that of a GPU."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import time

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """doc/user/engine_torch.py: ids that come back are those of the model, one text at a time."""
 
-from __future__ import annotations
-
 import importlib.util
 import subprocess
 import sys

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """tokd-gateway's application: answers, refusals and limits, without a server."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

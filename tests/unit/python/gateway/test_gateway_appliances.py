@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """tokd-gateway before appliances: who tokenizes what, and what it says while none answers."""
 
-from __future__ import annotations
-
 import asyncio
 import http.client
 import json
@@ -95,33 +93,30 @@ async def ask(app: App, path: str, body: object = None) -> tuple[int, Any, dict[
     return sent[0]["status"], json.loads(sent[1]["body"] or "null"), dict(sent[0]["headers"])
 
 
-def test_plain_prompts_go_to_the_appliances(
+async def test_plain_prompts_go_to_the_appliances(
     models: Models, pair: tuple[Appliance, Appliance]
 ) -> None:
     tokenizer = models.first.tokenizer
 
-    async def work() -> None:
-        attach(models, hosts(pair), 16)
-        app = App(models)
-        for special in (True, False):
-            for prompt in PLAIN + SPELLED:
-                before = sum(one.data for one in pair)
-                body = {"prompt": prompt, "add_special_tokens": special}
-                status, got, _ = await ask(app, "/tokenize", body)
-                want = tokenizer.encode(prompt, add_special_tokens=special).tolist()
-                assert (status, got["tokens"]) == (200, want), prompt
-                assert (sum(one.data for one in pair) > before) == (prompt in PLAIN), prompt
-        for one in pair:  # what an appliance is too small for
-            one.reply = lambda req, text, one=one: one.fail(req, Reason.TEXT_TOO_LONG)
-        assert not app._threads._threads
-        status, got, _ = await ask(app, "/tokenize", {"prompt": PLAIN[3]})
-        assert got["tokens"] == tokenizer.encode(PLAIN[3]).tolist()
-        assert app._threads._threads  # it was done there
-
-    asyncio.run(work())
+    attach(models, hosts(pair), 16)
+    app = App(models)
+    for special in (True, False):
+        for prompt in PLAIN + SPELLED:
+            before = sum(one.data for one in pair)
+            body = {"prompt": prompt, "add_special_tokens": special}
+            status, got, _ = await ask(app, "/tokenize", body)
+            want = tokenizer.encode(prompt, add_special_tokens=special).tolist()
+            assert (status, got["tokens"]) == (200, want), prompt
+            assert (sum(one.data for one in pair) > before) == (prompt in PLAIN), prompt
+    for one in pair:  # what an appliance is too small for
+        one.reply = lambda req, text, one=one: one.fail(req, Reason.TEXT_TOO_LONG)
+    assert not app._threads._threads
+    status, got, _ = await ask(app, "/tokenize", {"prompt": PLAIN[3]})
+    assert got["tokens"] == tokenizer.encode(PLAIN[3]).tolist()
+    assert app._threads._threads  # it was done there
 
 
-def test_ids_go_to_the_appliances(models: Models, pair: tuple[Appliance, Appliance]) -> None:
+async def test_ids_go_to_the_appliances(models: Models, pair: tuple[Appliance, Appliance]) -> None:
     """Those of whole answers; the text is the same. Half a character is done here."""
     tokenizer = models.first.tokenizer
     here = App(models)
@@ -144,48 +139,40 @@ def test_ids_go_to_the_appliances(models: Models, pair: tuple[Appliance, Applian
             ),
         ]
 
-    async def work() -> None:
-        requests = [
-            one for ids in (*lists, half) for skip in (True, False) for one in asked(ids, skip)
-        ]
-        want = [await ask(here, path, body) for path, body in requests]
-        attach(models, hosts(pair), 16)
-        app = App(models)
-        for (path, body), (status, answer, _) in zip(requests, want, strict=True):
-            before = sum(one.data for one in pair)
-            got = await ask(app, path, body)
-            for one in (got[1], answer):
-                one.pop("created", None)
-            assert (status, *got[:2]) == (200, 200, answer), body
-            assert sum(one.data for one in pair) - before >= (1 if path == "/detokenize" else 2)
-        for reason in (Reason.TEXT_TOO_LONG, Reason.BUSY):
-            for one in pair:
-                one.reply = lambda req, _, one=one, reason=reason: one.fail(req, reason)
-            for path, body in asked(lists[0], False):
-                status, _, headers = await ask(app, path, body)
-                assert status == (200 if reason == Reason.TEXT_TOO_LONG else 429), path
-                assert (b"retry-after" in headers) == (status == 429)
-
-    asyncio.run(work())
+    requests = [one for ids in (*lists, half) for skip in (True, False) for one in asked(ids, skip)]
+    want = [await ask(here, path, body) for path, body in requests]
+    attach(models, hosts(pair), 16)
+    app = App(models)
+    for (path, body), (status, answer, _) in zip(requests, want, strict=True):
+        before = sum(one.data for one in pair)
+        got = await ask(app, path, body)
+        for one in (got[1], answer):
+            one.pop("created", None)
+        assert (status, *got[:2]) == (200, 200, answer), body
+        assert sum(one.data for one in pair) - before >= (1 if path == "/detokenize" else 2)
+    for reason in (Reason.TEXT_TOO_LONG, Reason.BUSY):
+        for one in pair:
+            one.reply = lambda req, _, one=one, reason=reason: one.fail(req, reason)
+        for path, body in asked(lists[0], False):
+            status, _, headers = await ask(app, path, body)
+            assert status == (200 if reason == Reason.TEXT_TOO_LONG else 429), path
+            assert (b"retry-after" in headers) == (status == 429)
 
 
-def test_the_first_refusal_ends_the_others(
+async def test_the_first_refusal_ends_the_others(
     models: Models, pair: tuple[Appliance, Appliance]
 ) -> None:
     choices = [{"index": i, "token_ids": [464]} for i in range(1000)]
     body = {"generate_responses": [{"request_id": "r", "choices": choices}]}
 
-    async def work() -> None:
-        attach(models, hosts(pair), 1024)
-        before = sum(one.data for one in pair)
-        for one in pair:
-            one.reply = lambda req, _, one=one: one.fail(req, Reason.ID)
-        assert (await ask(App(models), "/v1/completions/derender", body))[0] == 503
-        await asyncio.sleep(0)  # what waited for the client to hang up ends
-        assert asyncio.all_tasks() == {asyncio.current_task()}
-        assert sum(one.data for one in pair) - before <= AT_ONCE
-
-    asyncio.run(work())
+    attach(models, hosts(pair), 1024)
+    before = sum(one.data for one in pair)
+    for one in pair:
+        one.reply = lambda req, _, one=one: one.fail(req, Reason.ID)
+    assert (await ask(App(models), "/v1/completions/derender", body))[0] == 503
+    await asyncio.sleep(0)  # what waited for the client to hang up ends
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+    assert sum(one.data for one in pair) - before <= AT_ONCE
 
 
 def test_names_are_found_as_one_after_the_other_would() -> None:
@@ -197,24 +184,21 @@ def test_names_are_found_as_one_after_the_other_would() -> None:
         assert (found.search(text) is not None) == any(name in text for name in names), names
 
 
-def test_it_says_when_none_answers(models: Models, pair: tuple[Appliance, Appliance]) -> None:
-    async def work() -> None:
-        attach(models, hosts(pair), 16)
-        app = App(models)
-        assert (await ask(app, "/ready"))[0] == 200
-        for one in pair:
-            one.reply = lambda req, text, one=one: one.fail(req, Reason.SHARE)
-        status, got, headers = await ask(app, "/tokenize", {"prompt": "a"})
-        assert (status, got["error"]["code"], headers[b"retry-after"]) == (429, 429, b"1")
-        for one in pair:
-            one.stop()  # its port is closed
-        status, got, headers = await ask(app, "/tokenize", {"prompt": "a"})
-        assert (status, headers[b"retry-after"]) == (503, b"1")
-        assert "no appliance answers" in got["error"]["message"]
-        assert (await ask(app, "/ready"))[0] == 503
-        assert (await ask(app, "/health"))[0] == 200
-
-    asyncio.run(work())
+async def test_it_says_when_none_answers(models: Models, pair: tuple[Appliance, Appliance]) -> None:
+    attach(models, hosts(pair), 16)
+    app = App(models)
+    assert (await ask(app, "/ready"))[0] == 200
+    for one in pair:
+        one.reply = lambda req, text, one=one: one.fail(req, Reason.SHARE)
+    status, got, headers = await ask(app, "/tokenize", {"prompt": "a"})
+    assert (status, got["error"]["code"], headers[b"retry-after"]) == (429, 429, b"1")
+    for one in pair:
+        one.stop()  # its port is closed
+    status, got, headers = await ask(app, "/tokenize", {"prompt": "a"})
+    assert (status, headers[b"retry-after"]) == (503, b"1")
+    assert "no appliance answers" in got["error"]["message"]
+    assert (await ask(app, "/ready"))[0] == 503
+    assert (await ask(app, "/health"))[0] == 200
 
 
 def test_another_vocabulary_is_refused_by_both_names(

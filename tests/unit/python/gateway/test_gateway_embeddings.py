@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Embeddings of tokd-gateway with a stand-in for the model: shapes, refusals, batches."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import re
@@ -178,91 +176,78 @@ async def begun(held: Held) -> None:
     await asyncio.to_thread(held.begun.acquire, timeout=60)
 
 
-def test_what_arrives_meanwhile_is_the_next_batch() -> None:
+async def test_what_arrives_meanwhile_is_the_next_batch() -> None:
     held = Held()
     queue = batches.Batches(held.run)
 
-    async def clients() -> None:
-        first = asyncio.create_task(queue.vectors([row(1)]))
-        await begun(held)
-        assert held.batches == [[1]]  # at once: it was idle
-        full = row(9, batches.BATCH_TOKENS - 3)
-        asked = [[row(2), row(3), full, row(4)], [row(5)], [row(6)]]
-        later = [asyncio.create_task(queue.vectors(rows)) for rows in asked]
-        await asyncio.sleep(0)
-        assert queue.waiting == batches.BATCH_TOKENS + 2
-        for _ in range(3):
-            held.go.release()
-        await asyncio.gather(first, *later)
-        # A list takes turns with single texts; what does not fit waits.
-        assert held.batches == [[1], [2, 5, 6, 3], [9, 4]]
-        assert (await later[0])[:, 1].tolist() == [2, 3, 9, 4]
-        assert queue.waiting == 0
-
-    asyncio.run(clients())
+    first = asyncio.create_task(queue.vectors([row(1)]))
+    await begun(held)
+    assert held.batches == [[1]]  # at once: it was idle
+    full = row(9, batches.BATCH_TOKENS - 3)
+    asked = [[row(2), row(3), full, row(4)], [row(5)], [row(6)]]
+    later = [asyncio.create_task(queue.vectors(rows)) for rows in asked]
+    await asyncio.sleep(0)
+    assert queue.waiting == batches.BATCH_TOKENS + 2
+    for _ in range(3):
+        held.go.release()
+    await asyncio.gather(first, *later)
+    # A list takes turns with single texts; what does not fit waits.
+    assert held.batches == [[1], [2, 5, 6, 3], [9, 4]]
+    assert (await later[0])[:, 1].tolist() == [2, 3, 9, 4]
+    assert queue.waiting == 0
 
 
-def test_who_hangs_up_is_not_worked_for() -> None:
+async def test_who_hangs_up_is_not_worked_for() -> None:
     held = Held()
     queue = batches.Batches(held.run)
 
-    async def clients() -> None:
-        first = asyncio.create_task(queue.vectors([row(1)]))
-        await begun(held)
-        gone = asyncio.create_task(queue.vectors([row(2)]))
-        await asyncio.sleep(0)
-        gone.cancel()
-        await asyncio.wait([gone])
-        held.go.release()
-        assert len(await first) == 1
-        held.go.release()
-        assert len(await queue.vectors([row(3)])) == 1
-        assert held.batches == [[1], [3]] and queue.waiting == 0
-
-    asyncio.run(clients())
+    first = asyncio.create_task(queue.vectors([row(1)]))
+    await begun(held)
+    gone = asyncio.create_task(queue.vectors([row(2)]))
+    await asyncio.sleep(0)
+    gone.cancel()
+    await asyncio.wait([gone])
+    held.go.release()
+    assert len(await first) == 1
+    held.go.release()
+    assert len(await queue.vectors([row(3)])) == 1
+    assert held.batches == [[1], [3]] and queue.waiting == 0
 
 
-def test_who_hangs_up_while_texts_wait_is_counted(app: App, tmp_path: Path) -> None:
+async def test_who_hangs_up_while_texts_wait_is_counted(app: App, tmp_path: Path) -> None:
     held = Held()
     app.embeddings.batches["gpt2"] = queue = batches.Batches(held.run)
     counted = 'tokd_gateway_requests_total{path="/v1/embeddings",status="499"} 1.0'
-
-    async def clients() -> None:
-        async with serving(app, tmp_path / "socket") as connect:
-            reader, writer = await connect()
-            writer.write(post({"input": [1]}, "/v1/embeddings"))
-            await begun(held)
-            _, gone = await connect()
-            gone.write(post({"input": [2]}, "/v1/embeddings"))
-            await until(lambda: queue.waiting == 1)
-            gone.close()
-            await until(lambda: counted in app.metrics.page().decode())
-            held.go.release()
-            assert (await answer_of(reader))[0] == 200
-            writer.close()
-        assert held.batches == [[1]] and (queue.waiting, app.in_progress) == (0, 0)
-
-    asyncio.run(clients())
+    async with serving(app, tmp_path / "socket") as connect:
+        reader, writer = await connect()
+        writer.write(post({"input": [1]}, "/v1/embeddings"))
+        await begun(held)
+        _, gone = await connect()
+        gone.write(post({"input": [2]}, "/v1/embeddings"))
+        await until(lambda: queue.waiting == 1)
+        gone.close()
+        await until(lambda: counted in app.metrics.page().decode())
+        held.go.release()
+        assert (await answer_of(reader))[0] == 200
+        writer.close()
+    assert held.batches == [[1]] and (queue.waiting, app.in_progress) == (0, 0)
 
 
-def test_a_text_that_fails_fails_alone() -> None:
+async def test_a_text_that_fails_fails_alone() -> None:
     held = Held()
     queue = batches.Batches(held.run)
 
-    async def clients() -> None:
-        first = asyncio.create_task(queue.vectors([row(1)]))
-        await begun(held)
-        bad = asyncio.create_task(queue.vectors([row(13), row(2, batches.BATCH_TOKENS)]))
-        good = asyncio.create_task(queue.vectors([row(4)]))
-        for _ in range(5):
-            held.go.release()
-        with pytest.raises(RuntimeError, match="unlucky"):
-            await bad
-        assert len(await first) == len(await good) == 1 and queue.waiting == 0
-        assert len(await queue.vectors([row(3)])) == 1
-        assert held.batches == [[1], [13, 4], [13], [4], [3]]
-
-    asyncio.run(clients())
+    first = asyncio.create_task(queue.vectors([row(1)]))
+    await begun(held)
+    bad = asyncio.create_task(queue.vectors([row(13), row(2, batches.BATCH_TOKENS)]))
+    good = asyncio.create_task(queue.vectors([row(4)]))
+    for _ in range(5):
+        held.go.release()
+    with pytest.raises(RuntimeError, match="unlucky"):
+        await bad
+    assert len(await first) == len(await good) == 1 and queue.waiting == 0
+    assert len(await queue.vectors([row(3)])) == 1
+    assert held.batches == [[1], [13, 4], [13], [4], [3]]
 
 
 def test_too_much_waits(app: App, monkeypatch: pytest.MonkeyPatch) -> None:

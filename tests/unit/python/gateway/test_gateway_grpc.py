@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """tokd-gateway --grpc, by a client that protoc makes of the interface."""
 
-from __future__ import annotations
-
 import hashlib
 import http.client
 import importlib

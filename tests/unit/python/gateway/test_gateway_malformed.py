@@ -2,8 +2,6 @@
 """Each path of tokd-gateway with bodies that are wrong somewhere: refused in its own shape, or
 answered, but never an error of the gateway."""
 
-from __future__ import annotations
-
 import copy
 import json
 import sys

@@ -2,8 +2,6 @@
 """Rendering and derendering in tokd-gateway, beyond what tests/golden/serving/test_vllm_render.py
 compares with vLLM's own answers."""
 
-from __future__ import annotations
-
 import json
 import random
 import sys

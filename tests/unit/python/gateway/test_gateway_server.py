@@ -4,8 +4,6 @@
 $TESTS_REQUESTS: of the good clients [640].
 """
 
-from __future__ import annotations
-
 import asyncio
 import http.client
 import json
@@ -93,7 +91,7 @@ async def until(condition: Callable[[], bool]) -> None:
         await asyncio.sleep(0.01)  # there is no event to wait for
 
 
-def test_requests_in_a_pipeline_are_answered_in_their_order(app: App, tmp_path: Path) -> None:
+async def test_requests_in_a_pipeline_are_answered_in_their_order(app: App, tmp_path: Path) -> None:
     """Short ones go around ASGI; those in chunks, long ones and other paths do not."""
     keys = {"prompt": "one " * THREAD_BYTES, "block_keys": {"scheme": "llm-d"}}
     words = PROMPT_BYTES["/tokenize"]
@@ -108,21 +106,17 @@ def test_requests_in_a_pipeline_are_answered_in_their_order(app: App, tmp_path: 
         post({"tokens": [505]}, "/detokenize"),
         post(b"{", "/tokenize", "connection: close"),
     ]
-
-    async def run() -> None:
-        async with serving(app, tmp_path / "socket") as connect:
-            reader, writer = await connect()
-            writer.write(b"".join(requests))
-            answers = [await answer_of(reader) for _ in requests]
-            assert await reader.read() == b""  # closed, as was asked for
-            writer.close()
-        counts = [json.loads(body).get("count") for _, _, body in answers if body]
-        assert counts == [1, THREAD_BYTES + 1, 2, words + 1, 3, None, None]
-        assert [status for status, _, _ in answers] == [200] * 7 + [400]
-        assert answers[4][1]["x-request-id"] == "mine"
-        assert len({headers["x-request-id"] for _, headers, _ in answers}) == len(requests)
-
-    asyncio.run(run())
+    async with serving(app, tmp_path / "socket") as connect:
+        reader, writer = await connect()
+        writer.write(b"".join(requests))
+        answers = [await answer_of(reader) for _ in requests]
+        assert await reader.read() == b""  # closed, as was asked for
+        writer.close()
+    counts = [json.loads(body).get("count") for _, _, body in answers if body]
+    assert counts == [1, THREAD_BYTES + 1, 2, words + 1, 3, None, None]
+    assert [status for status, _, _ in answers] == [200] * 7 + [400]
+    assert answers[4][1]["x-request-id"] == "mine"
+    assert len({headers["x-request-id"] for _, headers, _ in answers}) == len(requests)
     assert (app.in_progress, app.bytes_held) == (0, 0)
 
 
@@ -136,7 +130,7 @@ def test_requests_in_a_pipeline_are_answered_in_their_order(app: App, tmp_path: 
         ("/v1/completions/render", {"prompt": ["a"] * THREAD_BYTES}),
     ],
 )
-def test_what_takes_long_does_not_stop_the_others(
+async def test_what_takes_long_does_not_stop_the_others(
     app: App, tmp_path: Path, path: str, body: object
 ) -> None:
     begun, end = threading.Event(), threading.Event()
@@ -147,23 +141,19 @@ def test_what_takes_long_does_not_stop_the_others(
         return b"{}"
 
     app.work[path] = work
-
-    async def run() -> None:
-        async with serving(app, tmp_path / "socket") as connect:
-            (slow, asks), (reader, writer) = await connect(), await connect()
-            asks.write(post(body, path))
-            await until(begun.is_set)
-            writer.write(b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n")
-            assert (await answer_of(reader))[0] == 200
-            end.set()
-            assert (await answer_of(slow))[0] == 200
-            asks.close()
-            writer.close()
-
-    asyncio.run(run())
+    async with serving(app, tmp_path / "socket") as connect:
+        (slow, asks), (reader, writer) = await connect(), await connect()
+        asks.write(post(body, path))
+        await until(begun.is_set)
+        writer.write(b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n")
+        assert (await answer_of(reader))[0] == 200
+        end.set()
+        assert (await answer_of(slow))[0] == 200
+        asks.close()
+        writer.close()
 
 
-def test_too_slow_clients_are_closed(app: App, tmp_path: Path, monkeypatch: Any) -> None:
+async def test_too_slow_clients_are_closed(app: App, tmp_path: Path, monkeypatch: Any) -> None:
     for module in ("app", "protocol"):
         monkeypatch.setattr(f"dpdk_tokd.gateway.{module}.BODY_S", 0.05)
     late = [
@@ -172,39 +162,31 @@ def test_too_slow_clients_are_closed(app: App, tmp_path: Path, monkeypatch: Any)
         (post({"prompt": "one"})[:-1], 408),
         (chunked({"prompt": "one"})[:-5], 408),
     ]
-
-    async def run() -> None:
-        async with serving(app, tmp_path / "socket") as connect:
-            for sent, status in late:
-                reader, writer = await connect()
-                writer.write(sent)
-                if status is not None:
-                    assert (await answer_of(reader))[0] == status
-                assert await reader.read() == b""
-                writer.close()
-
-    asyncio.run(run())
+    async with serving(app, tmp_path / "socket") as connect:
+        for sent, status in late:
+            reader, writer = await connect()
+            writer.write(sent)
+            if status is not None:
+                assert (await answer_of(reader))[0] == status
+            assert await reader.read() == b""
+            writer.close()
     assert (app.in_progress, app.bytes_held) == (0, 0)
 
 
-def test_a_pipeline_may_last(app: App, tmp_path: Path) -> None:
+async def test_a_pipeline_may_last(app: App, tmp_path: Path) -> None:
     """A request has its time from its own beginning, however the bytes before ended."""
     state, request = ServerState(), post({"prompt": "one"})
-
-    async def run() -> None:
-        async with serving(app, tmp_path / "socket", state) as connect:
-            reader, writer = await connect()
-            writer.write(request[:-7])
-            await until(lambda: app.in_progress == 1)
-            (connection,) = state.connections
-            before = connection._limit.when()
-            await until(lambda: connection.loop.time() + protocol.BODY_S > before)  # time passes
-            writer.write(request[-7:] + request[:-7])
-            assert (await answer_of(reader))[0] == 200
-            assert connection._limit.when() > before
-            writer.close()
-
-    asyncio.run(run())
+    async with serving(app, tmp_path / "socket", state) as connect:
+        reader, writer = await connect()
+        writer.write(request[:-7])
+        await until(lambda: app.in_progress == 1)
+        (connection,) = state.connections
+        before = connection._limit.when()
+        await until(lambda: connection.loop.time() + protocol.BODY_S > before)  # time passes
+        writer.write(request[-7:] + request[:-7])
+        assert (await answer_of(reader))[0] == 200
+        assert connection._limit.when() > before
+        writer.close()
 
 
 WORDS = {"prompt": "a " * 100_000, "return_token_strs": True}  # the answer is more than buffers
@@ -221,7 +203,7 @@ WORDS = {"prompt": "a " * 100_000, "return_token_strs": True}  # the answer is m
     ],
     ids=["another waits", "to be closed", "no longer kept", "malformed", "too slow"],
 )
-def test_who_does_not_take_an_answer_is_closed(
+async def test_who_does_not_take_an_answer_is_closed(
     app: App,
     tmp_path: Path,
     monkeypatch: Any,
@@ -234,75 +216,64 @@ def test_who_does_not_take_an_answer_is_closed(
     monkeypatch.setattr(protocol, "ANSWER_S", 0.05)
     state = ServerState()
 
-    async def run() -> None:
-        path = tmp_path / "socket"
-        async with serving(app, path, state, timeout_keep_alive=kept) as connect:
-            reader, writer = await connect()
-            await until(lambda: bool(state.connections))
-            (connection,) = state.connections
-            connection.transport.set_write_buffer_limits(waits)
-            writer.write(post(WORDS, "/tokenize", header))
-            await until(lambda: connection.transport.get_write_buffer_size() > 0)
-            monkeypatch.setattr(protocol, "BODY_S", 0.05)
-            writer.write(then)
-            await until(lambda: not state.connections)
-            with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
-                await answer_of(reader)
-            writer.close()
-
-    asyncio.run(run())
+    path = tmp_path / "socket"
+    async with serving(app, path, state, timeout_keep_alive=kept) as connect:
+        reader, writer = await connect()
+        await until(lambda: bool(state.connections))
+        (connection,) = state.connections
+        connection.transport.set_write_buffer_limits(waits)
+        writer.write(post(WORDS, "/tokenize", header))
+        await until(lambda: connection.transport.get_write_buffer_size() > 0)
+        monkeypatch.setattr(protocol, "BODY_S", 0.05)
+        writer.write(then)
+        await until(lambda: not state.connections)
+        with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+            await answer_of(reader)
+        writer.close()
 
 
-def test_answers_that_nobody_takes_are_limited(app: App, tmp_path: Path) -> None:
+async def test_answers_that_nobody_takes_are_limited(app: App, tmp_path: Path) -> None:
     """The oldest go; who takes his gets it."""
     app.limits = Limits(body=len(post(WORDS)))  # an answer has five times as much
     state, clients = ServerState(), []
-
-    async def run() -> None:
-        async with serving(app, tmp_path / "socket", state) as connect:
-            for n in range(1, 2 * BODIES):
-                clients.append(await connect())
-                clients[-1][1].write(post(WORDS))
-                await until(lambda n=n: sum(app.metrics._requests.values()) == n)
-            assert (await answer_of(clients[-1][0]))[0] == 200
-            held = sum(one.transport.get_write_buffer_size() for one in state.connections)
-            assert app.limits.body < held <= app.limits.body * BODIES
-            with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
-                await answer_of(clients[0][0])
-            for _, writer in clients:
-                writer.close()
-            await until(lambda: not state.connections)
-        assert not app.unread
-
-    asyncio.run(run())
+    async with serving(app, tmp_path / "socket", state) as connect:
+        for n in range(1, 2 * BODIES):
+            clients.append(await connect())
+            clients[-1][1].write(post(WORDS))
+            await until(lambda n=n: sum(app.metrics._requests.values()) == n)
+        assert (await answer_of(clients[-1][0]))[0] == 200
+        held = sum(one.transport.get_write_buffer_size() for one in state.connections)
+        assert app.limits.body < held <= app.limits.body * BODIES
+        with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+            await answer_of(clients[0][0])
+        for _, writer in clients:
+            writer.close()
+        await until(lambda: not state.connections)
+    assert not app.unread
 
 
-def test_who_takes_an_answer_slowly_gets_all_of_it(
+async def test_who_takes_an_answer_slowly_gets_all_of_it(
     app: App, tmp_path: Path, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr(protocol, "ANSWER_S", 3600)
     state = ServerState()
-
-    async def run() -> None:
-        async with serving(app, tmp_path / "socket", state) as connect:
-            reader, writer = await connect()
-            writer.write(post(WORDS, "/tokenize", "connection: close"))
-            await until(lambda: any(one.transport.is_closing() for one in state.connections))
-            (connection,) = state.connections
-            taken, checks = b"", 0
-            while left := connection.transport.get_write_buffer_size():
-                connection._unwatch()  # the time is over
-                connection._check_taken(left + 1)
-                checks += 1
-                while connection.transport.get_write_buffer_size() == left:
-                    taken += await reader.read(1 << 16)
-            taken += await reader.read()
-            writer.close()
-        head, _, body = taken.partition(b"\r\n\r\n")
-        assert b"content-length: %d\r\n" % len(body) in head
-        assert checks > 1
-
-    asyncio.run(run())
+    async with serving(app, tmp_path / "socket", state) as connect:
+        reader, writer = await connect()
+        writer.write(post(WORDS, "/tokenize", "connection: close"))
+        await until(lambda: any(one.transport.is_closing() for one in state.connections))
+        (connection,) = state.connections
+        taken, checks = b"", 0
+        while left := connection.transport.get_write_buffer_size():
+            connection._unwatch()  # the time is over
+            connection._check_taken(left + 1)
+            checks += 1
+            while connection.transport.get_write_buffer_size() == left:
+                taken += await reader.read(1 << 16)
+        taken += await reader.read()
+        writer.close()
+    head, _, body = taken.partition(b"\r\n\r\n")
+    assert b"content-length: %d\r\n" % len(body) in head
+    assert checks > 1
 
 
 def test_who_asks_for_another_protocol_gets_an_answer_in_this_one(app: App, tmp_path: Path) -> None:
@@ -347,19 +318,16 @@ def test_who_asks_for_another_protocol_gets_an_answer_in_this_one(app: App, tmp_
     asyncio.run(tunnel())
 
 
-def test_a_head_request_has_no_body(app: App, tmp_path: Path) -> None:
-    async def run() -> None:
-        async with serving(app, tmp_path / "socket") as connect:
-            reader, writer = await connect()
-            writer.write(b"HEAD /v1/models HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
-            answer = await reader.read()
-            writer.close()
-        assert answer.startswith(b"HTTP/1.1 200 OK\r\n") and answer.endswith(b"\r\n\r\n")
-
-    asyncio.run(run())
+async def test_a_head_request_has_no_body(app: App, tmp_path: Path) -> None:
+    async with serving(app, tmp_path / "socket") as connect:
+        reader, writer = await connect()
+        writer.write(b"HEAD /v1/models HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+        answer = await reader.read()
+        writer.close()
+    assert answer.startswith(b"HTTP/1.1 200 OK\r\n") and answer.endswith(b"\r\n\r\n")
 
 
-def test_a_head_has_a_limit(app: App, tmp_path: Path) -> None:
+async def test_a_head_has_a_limit(app: App, tmp_path: Path) -> None:
     start = b"GET /health HTTP/1.1\r\nhost: x\r\n"
     body = chunked({"prompt": "one"})
     line = b"a: b\r\n"
@@ -369,27 +337,23 @@ def test_a_head_has_a_limit(app: App, tmp_path: Path) -> None:
         (body[:-5], b"1;" + b"a" * HEAD_BYTES),  # what may stand beside a chunk's length
         (body[:-2], line * (HEAD_BYTES // len(line) + 1)),  # headers behind the body
     ]
-
-    async def run() -> None:
-        async with serving(app, tmp_path / "socket") as connect:
-            for before, more in long:
-                reader, writer = await connect()
-                writer.write(before)
-                if before:
-                    await until(lambda: app.bytes_held > 0)
-                writer.write(more)
-                async with asyncio.timeout(60):
-                    assert (await answer_of(reader))[0] == 400
-                    assert await reader.read() == b""
-                writer.close()
-                await until(lambda: app.in_progress == 0)
+    async with serving(app, tmp_path / "socket") as connect:
+        for before, more in long:
             reader, writer = await connect()
-            most = HEAD_BYTES - len(start) - len(b"\r\n\r\n")
-            writer.write(start + b"a:" + b"b" * (most - 2) + b"\r\n\r\n")
-            assert (await answer_of(reader))[0] == 200
+            writer.write(before)
+            if before:
+                await until(lambda: app.bytes_held > 0)
+            writer.write(more)
+            async with asyncio.timeout(60):
+                assert (await answer_of(reader))[0] == 400
+                assert await reader.read() == b""
             writer.close()
-
-    asyncio.run(run())
+            await until(lambda: app.in_progress == 0)
+        reader, writer = await connect()
+        most = HEAD_BYTES - len(start) - len(b"\r\n\r\n")
+        writer.write(start + b"a:" + b"b" * (most - 2) + b"\r\n\r\n")
+        assert (await answer_of(reader))[0] == 200
+        writer.close()
 
 
 @pytest.mark.parametrize(
@@ -405,37 +369,32 @@ def test_a_head_has_a_limit(app: App, tmp_path: Path) -> None:
         (b"nonsense\r\n\r\n", b"Invalid HTTP"),
     ],
 )
-def test_a_wrong_head_is_refused(app: App, tmp_path: Path, head: bytes, why: bytes) -> None:
-    async def run() -> None:
-        async with serving(app, tmp_path / "socket") as connect:
-            reader, writer = await connect()
-            writer.write(head)
-            status, _, body = await answer_of(reader)
-            assert status == 400 and body.startswith(why)
-            assert await reader.read() == b""
-            writer.close()
-
-    asyncio.run(run())
+async def test_a_wrong_head_is_refused(app: App, tmp_path: Path, head: bytes, why: bytes) -> None:
+    async with serving(app, tmp_path / "socket") as connect:
+        reader, writer = await connect()
+        writer.write(head)
+        status, _, body = await answer_of(reader)
+        assert status == 400 and body.startswith(why)
+        assert await reader.read() == b""
+        writer.close()
 
 
-def test_what_stands_behind_a_body_is_no_head(app: App, tmp_path: Path) -> None:
+async def test_what_stands_behind_a_body_is_no_head(app: App, tmp_path: Path) -> None:
     app.keys = (b"key",)
     key = b"authorization: Bearer key\r\n"
     plain = chunked({"prompt": "one"})
     behind = plain[:-2] + key + plain[-2:]
     before = plain.replace(b"host: x\r\n", b"host: x\r\n" + key)
-
-    async def run() -> None:
-        async with serving(app, tmp_path / "socket") as connect:
-            reader, writer = await connect()
-            writer.write(behind + before + behind)
-            assert [(await answer_of(reader))[0] for _ in range(3)] == [401, 200, 401]
-            writer.close()
-
-    asyncio.run(run())
+    async with serving(app, tmp_path / "socket") as connect:
+        reader, writer = await connect()
+        writer.write(behind + before + behind)
+        assert [(await answer_of(reader))[0] for _ in range(3)] == [401, 200, 401]
+        writer.close()
 
 
-def test_a_request_in_work_outlives_the_one_before_in_its_packet(app: App, tmp_path: Path) -> None:
+async def test_a_request_in_work_outlives_the_one_before_in_its_packet(
+    app: App, tmp_path: Path
+) -> None:
     """The time that an idle connection is kept is not counted."""
     end = threading.Event()
 
@@ -445,41 +404,35 @@ def test_a_request_in_work_outlives_the_one_before_in_its_packet(app: App, tmp_p
 
     app.work["/detokenize"] = work
     asked = post({"prompt": "one"}) + post({"tokens": [1] * THREAD_BYTES}, "/detokenize")
-
-    async def run() -> None:
-        async with serving(app, tmp_path / "socket", timeout_keep_alive=0.05) as connect:
-            reader, writer = await connect()
-            writer.write(asked)
-            assert (await answer_of(reader))[0] == 200
-            idle, later = await connect()
-            later.write(post({"prompt": "two"}))
-            assert (await answer_of(idle))[0] == 200
-            assert await idle.read() == b""  # its time is over, so that of the first would be
-            later.close()
-            end.set()
-            assert (await answer_of(reader))[0] == 200
-            writer.close()
-
-    asyncio.run(run())
+    async with serving(app, tmp_path / "socket", timeout_keep_alive=0.05) as connect:
+        reader, writer = await connect()
+        writer.write(asked)
+        assert (await answer_of(reader))[0] == 200
+        idle, later = await connect()
+        later.write(post({"prompt": "two"}))
+        assert (await answer_of(idle))[0] == 200
+        assert await idle.read() == b""  # its time is over, so that of the first would be
+        later.close()
+        end.set()
+        assert (await answer_of(reader))[0] == 200
+        writer.close()
 
 
-def test_who_hangs_up_is_counted(app: App, tmp_path: Path) -> None:
+async def test_who_hangs_up_is_counted(app: App, tmp_path: Path) -> None:
     counted = 'tokd_gateway_requests_total{path="/tokenize",status="499"} 2.0'
-
-    async def run() -> None:
-        async with serving(app, tmp_path / "socket") as connect:
-            for sent in (post({"prompt": "one"}), chunked({"prompt": "one"})):
-                _, writer = await connect()
-                writer.write(sent[:-5])
-                await writer.drain()
-                writer.close()
-            await until(lambda: counted in app.metrics.page().decode())
-
-    asyncio.run(run())
+    async with serving(app, tmp_path / "socket") as connect:
+        for sent in (post({"prompt": "one"}), chunked({"prompt": "one"})):
+            _, writer = await connect()
+            writer.write(sent[:-5])
+            await writer.drain()
+            writer.close()
+        await until(lambda: counted in app.metrics.page().decode())
     assert (app.in_progress, app.bytes_held) == (0, 0)
 
 
-def test_what_waits_for_a_thread_is_not_done_for_who_hangs_up(app: App, tmp_path: Path) -> None:
+async def test_what_waits_for_a_thread_is_not_done_for_who_hangs_up(
+    app: App, tmp_path: Path
+) -> None:
     begun, end = threading.Event(), threading.Event()
     done = []
 
@@ -492,21 +445,17 @@ def test_what_waits_for_a_thread_is_not_done_for_who_hangs_up(app: App, tmp_path
     app.work["/detokenize"] = work
     app._threads = ThreadPoolExecutor(1)
     asked = post({"tokens": [1] * THREAD_BYTES}, "/detokenize")
-
-    async def run() -> None:
-        async with serving(app, tmp_path / "socket") as connect:
-            (first, asks), (_, gone) = await connect(), await connect()
-            asks.write(asked)
-            await until(begun.is_set)
-            gone.write(asked)
-            await until(lambda: app._threads._work_queue.qsize() == 1)
-            gone.close()
-            await until(lambda: app.in_progress == 1)
-            end.set()
-            assert (await answer_of(first))[0] == 200
-            asks.close()
-
-    asyncio.run(run())
+    async with serving(app, tmp_path / "socket") as connect:
+        (first, asks), (_, gone) = await connect(), await connect()
+        asks.write(asked)
+        await until(begun.is_set)
+        gone.write(asked)
+        await until(lambda: app._threads._work_queue.qsize() == 1)
+        gone.close()
+        await until(lambda: app.in_progress == 1)
+        end.set()
+        assert (await answer_of(first))[0] == 200
+        asks.close()
     app._threads.shutdown()
     assert len(done) == 1
 

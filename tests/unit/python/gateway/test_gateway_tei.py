@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """tokd-gateway as text-embeddings-inference: tokens, offsets in bytes, errors in its shape."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """tokd-exporter's limit of connections."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import time
@@ -24,7 +22,7 @@ async def until(condition: Callable[[], bool]) -> None:
         await asyncio.sleep(0.01)  # there is no event to wait for
 
 
-def test_the_newest_displace_the_oldest_also_if_many_come_at_once(tmp_path: Path) -> None:
+async def test_the_newest_displace_the_oldest_also_if_many_come_at_once(tmp_path: Path) -> None:
     path = str(tmp_path / "socket")
     served = _Server(TokdCollector("none"))
     most = begun = 0
@@ -39,20 +37,17 @@ def test_the_newest_displace_the_oldest_also_if_many_come_at_once(tmp_path: Path
         nonlocal most
         most = max(most, len(served._open))
 
-    async def run() -> None:
-        async with await asyncio.start_unix_server(serve, path):
-            opened = [asyncio.open_unix_connection(path) for _ in range(CLIENTS)]
-            clients = await asyncio.gather(*opened)
-            await until(lambda: begun == CLIENTS)
-            for reader, _ in clients[:-CONNECTIONS]:
-                with contextlib.suppress(ConnectionError):
-                    assert await reader.read() == b""
-            reader, writer = clients[-1]
-            writer.write(b"GET / HTTP/1.1\r\n\r\n")
-            assert (await reader.read()).startswith(b"HTTP/1.1 200 OK\r\n")
-            for _, writer in clients:
-                writer.close()
-            await until(lambda: not served._open)
-
-    asyncio.run(run())
+    async with await asyncio.start_unix_server(serve, path):
+        opened = [asyncio.open_unix_connection(path) for _ in range(CLIENTS)]
+        clients = await asyncio.gather(*opened)
+        await until(lambda: begun == CLIENTS)
+        for reader, _ in clients[:-CONNECTIONS]:
+            with contextlib.suppress(ConnectionError):
+                assert await reader.read() == b""
+        reader, writer = clients[-1]
+        writer.write(b"GET / HTTP/1.1\r\n\r\n")
+        assert (await reader.read()).startswith(b"HTTP/1.1 200 OK\r\n")
+        for _, writer in clients:
+            writer.close()
+        await until(lambda: not served._open)
     assert most == CONNECTIONS

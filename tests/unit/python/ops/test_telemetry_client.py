@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """dpdk_tokd.ops.telemetry against sockets that answer what a test says, and its arithmetic."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

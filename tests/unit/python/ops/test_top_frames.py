@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What tokd-top makes of two snapshots."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 
@@ -108,14 +106,8 @@ def test_numbers_fit_their_columns() -> None:
             assert len(human(digits * 10**e)) <= 6, digits * 10**e
             assert len(microseconds(digits * 10**e / 1e6)) <= 7
     assert [human(n) for n in (0, 950, 999.4, 999.6, 1200, 589_123, 34_560_000)] == [
-        "0",
-        "950",
-        "999",
-        "1.0k",
-        "1.2k",
-        "589k",
-        "34.6M",
-    ]
+        "0", "950", "999", "1.0k", "1.2k", "589k", "34.6M"
+    ]  # fmt: skip
     assert microseconds(1.25e-6) == "1.2" and microseconds(0.5) == "500ms"
     assert microseconds(None) == "-"
 

@@ -2,8 +2,6 @@
 """The control socket and token rings of a dpdk-tokd that does, and gets wrong, what a test
 wants."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import mmap
@@ -23,7 +21,7 @@ VOCAB = 0xABCD1234
 class FakeRing:
     """One ring in a memfd, written as dpdk-tokd writes it."""
 
-    def __init__(self, worker: int = 0, data_bytes: int = 4096, *, sealed: bool = True) -> None:
+    def __init__(self, worker: int = 0, data_bytes: int = 4096) -> None:
         self.worker = worker
         self.data_bytes = data_bytes
         self.head = 0
@@ -32,8 +30,7 @@ class FakeRing:
         os.ftruncate(self.fd, layout.HDR_BYTES + data_bytes)
         self.memory = mmap.mmap(self.fd, layout.HDR_BYTES + data_bytes)
         self.set_header()
-        if sealed:
-            fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
+        fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
 
     def set_header(self, **other: int) -> None:
         fields = {
@@ -115,7 +112,6 @@ class FakeAppliance:
     def packed_reply(self) -> bytes:
         r = self.reply
         start = [self.rings[i].head if i < len(self.rings) else 0 for i in range(layout.RINGS_MAX)]
-        start = r.get("start", start)
         head = (r["magic"], r["version"], r["n_rings"], 0, r["instance"])
         return layout.ATTACH_REP.pack(*head, *start, r["message"])
 

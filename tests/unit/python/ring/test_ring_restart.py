@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A reader and the next dpdk-tokd at the same path."""
 
-from __future__ import annotations
-
 import os
 import threading
 import time

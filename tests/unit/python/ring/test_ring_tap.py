@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A tap is not waited for: it sees what stands, and says what it lost."""
 
-from __future__ import annotations
-
 import pytest
 import ring_layout as layout
 from dpdk_tokd import Lost, RingReader
@@ -39,19 +37,6 @@ def test_a_tap_asks_for_no_cursor(one, tap):
     assert [next(tap).tokens[0] for _ in range(2)] == [0, 1]
     assert tap.poll() is None
     assert one.cursor(0) == 0
-
-
-def test_what_came_too_fast_is_counted(one, tap):
-    ring = one.rings[0]
-    publish(ring, 40)  # 16 of them still stand
-    got = [next(tap) for _ in range(16)]
-    assert [r.position // RECORD for r in got] == list(range(24, 40))
-    assert [r.lost_bytes for r in got] == [24 * RECORD] + [0] * 15
-    assert tap.poll() is None
-    assert tap.lost == [Lost(worker=0, overruns=1, bytes=24 * RECORD, ranges=0)]
-    publish(ring, 17)
-    assert next(tap).lost_bytes == RECORD
-    assert tap.lost[0].overruns == 2
 
 
 def test_ids_overwritten_while_they_were_used_are_told(one, tap):

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Added tokens in a text, and which bytes of it ids stand for."""
 
-from __future__ import annotations
-
 import dpdk_tokd
 import numpy as np
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Tokenizer.block_keys: what it takes, what it returns, what it refuses."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@
 Parquet and Arrow are the matter of tests/ecosystem/test_bulk.py.
 """
 
-from __future__ import annotations
-
 import fcntl
 import gzip
 import json

@@ -2,8 +2,6 @@
 """Chat templates: where they come from, what they may use, what is refused. That whole
 conversations are as `transformers` has them: tests/ecosystem/test_chat_templates.py."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

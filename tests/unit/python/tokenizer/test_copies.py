@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Tokenizers that are equal, copied, pickled, and given to other processes."""
 
-from __future__ import annotations
-
 import copy
 import multiprocessing
 import pickle

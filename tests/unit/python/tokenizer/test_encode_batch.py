@@ -4,8 +4,6 @@
 That the ids are the reference's is the matter of tests/golden/test_batch.py.
 """
 
-from __future__ import annotations
-
 import json
 import threading
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Tokenizer.from_pretrained, on a cache as huggingface_hub leaves it: no network."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

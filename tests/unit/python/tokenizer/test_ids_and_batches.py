@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The type of ids that is asked for, and parts of a Batch."""
 
-from __future__ import annotations
-
 import json
 
 import dpdk_tokd

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What is no longer used is given back: mappings, caches, tokenizers."""
 
-from __future__ import annotations
-
 import gc
 import resource
 import tracemalloc

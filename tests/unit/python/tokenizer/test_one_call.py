@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The C call from text to array: what it takes, what it refuses, and that it leaks nothing."""
 
-from __future__ import annotations
-
 import array
 import gc
 import lzma
@@ -344,21 +342,10 @@ def test_a_child_has_threads_of_its_own(gpt2):
 
 def test_import_takes_asyncio_from_nobody():
     slow = {
-        "asyncio",
-        "ctypes.util",
-        "dpdk_tokd.client",
-        "dpdk_tokd.hf",
-        "dpdk_tokd.tokenizer.chat",
-        "huggingface_hub",
-        "jinja2",
-        "json",
-        "torch",
-        "ssl",
-        "multiprocessing",
-        "socket",
-        "urllib.parse",
-        "numpy.typing",
-    }
+        "asyncio", "ctypes.util", "dpdk_tokd.client", "dpdk_tokd.hf", "dpdk_tokd.tokenizer.chat",
+        "huggingface_hub", "jinja2", "json", "torch", "ssl", "multiprocessing", "socket",
+        "urllib.parse", "numpy.typing"
+    }  # fmt: skip
     code = "import numpy, sys; before = {*sys.modules}; import dpdk_tokd; "
     code += f"print({slow} & ({{*sys.modules}} - before)); "
     code += "dpdk_tokd.AsyncClient; print('asyncio' in sys.modules)"

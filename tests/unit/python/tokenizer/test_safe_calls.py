@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Calls that mean something else than they say are refused; paths are paths."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Streams that take their chunks themselves, and those that are closed."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import AsyncIterator, Iterator
@@ -77,7 +75,7 @@ def test_what_are_no_chunks_is_refused(gpt2) -> None:
         dpdk_tokd.Stream()
 
 
-def test_a_stream_is_closed_at_the_end_of_with(gpt2) -> None:
+async def test_a_stream_is_closed_at_the_end_of_with(gpt2) -> None:
     with gpt2.stream() as stream:
         got = [*stream.feed("one "), *stream.feed("two"), *stream.finish()]
     assert got == gpt2.encode("one two").tolist()
@@ -89,13 +87,9 @@ def test_a_stream_is_closed_at_the_end_of_with(gpt2) -> None:
     with pytest.raises(KeyError), gpt2.stream() as stream:
         raise KeyError
 
-    async def raises() -> None:
-        nonlocal stream
-        async with gpt2.stream() as stream:
-            raise KeyError
-
     for _ in range(2):
         with pytest.raises(ValueError, match="the stream is closed"):
             stream.feed("a")
         with pytest.raises(KeyError):
-            asyncio.run(raises())
+            async with gpt2.stream() as stream:
+                raise KeyError

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ended import ended
 
 ROOT = Path(__file__).resolve().parents[3]
 SIZES = {"128", "512", "2048", "8KB"}
 
 
 def said_by(*command: str) -> list[str]:
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines()
+    return ended(*command).stdout.splitlines()
 
 
 def surroundings() -> dict[str, object]:
@@ -67,13 +68,7 @@ def test_a_demo_that_is_interrupted_cleans_up(signals, tmp_path):
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--fast"], ["--json"], ["--sink", "cpu"]])
 def test_options_are_looked_at_before_anything_is_done(arguments):
-    done = subprocess.run(
-        [ROOT / "tools/demo", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=5,
-        check=False,
-    )
+    done = ended(ROOT / "tools/demo", *arguments, timeout=5)
     assert done.returncode == (0 if arguments == ["--help"] else 2)
     assert "setup" not in done.stderr
     assert arguments[0] in done.stderr or "--quick" in done.stdout
@@ -81,12 +76,8 @@ def test_options_are_looked_at_before_anything_is_done(arguments):
 
 @needs_root
 def test_a_file_that_cannot_be_written_is_noticed_at_once(tmp_path):
-    done = subprocess.run(
-        [ROOT / "tools/demo", "--quick", "--json", tmp_path / "no" / "such.json"],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
+    done = ended(
+        ROOT / "tools/demo", "--quick", "--json", tmp_path / "no" / "such.json", timeout=300
     )
     assert done.returncode == 2
     assert "such.json: No such file or directory" in done.stderr

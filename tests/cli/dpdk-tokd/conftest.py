@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """dpdk-tokd as a user starts it, on net_null: no huge pages, no device."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -26,7 +24,9 @@ def last_cpu() -> int:
 
 @pytest.fixture
 def start(binary: Path, tmp_path: Path) -> Iterator[Callable[..., Appliance]]:
-    """Start an appliance with the options given; those not given are for net_null."""
+    """Start an appliance with the options given; those not given are for net_null. That which
+    runs at the end must end well."""
+    started: list[Appliance] = []
     with ExitStack() as stack:
 
         def make(
@@ -39,9 +39,11 @@ def start(binary: Path, tmp_path: Path) -> Iterator[Callable[..., Appliance]]:
             common = ["-l", lcores or str(last_cpu()), "--no-huge", "-m", "256"]
             device = ["--vdev=net_null0"] if eal is None else eal
             own = ["--ip", "10.0.0.1", "--streams", "64", *app]
-            return stack.push(Appliance(tmp_path, common + device, own, prefix, log))
+            started.append(stack.push(Appliance(tmp_path, common + device, own, prefix, log)))
+            return started[-1]
 
         yield make
+        assert not any(one.stop() for one in started if one.running)
 
 
 @pytest.fixture

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Manual pages, completion and the example configuration: they say what the programs say."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import re

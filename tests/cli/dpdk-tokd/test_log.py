@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The lines of the log: time, level and part; as text and as JSON."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -13,8 +11,9 @@ LEVELS = "error|warning|notice|info"
 
 def test_lines_have_time_and_level_and_long_lists_are_folded(start, gpt2_file: Path) -> None:
     own = [f"--{name}={n}" for name, n in (("rxd", 512), ("txd", 512), ("mbufs", 4096))]
-    appliance = start("--vocab", str(gpt2_file), "--text-port", "9001", "--drain", "7", *own)
-    appliance.wait_for("ready:")
+    appliance = start(
+        "--vocab", str(gpt2_file), "--text-port", "9001", "--drain", "7", *own
+    ).ready()
     lines = appliance.said().splitlines()
     assert appliance.stop() == 0
     for line in lines:

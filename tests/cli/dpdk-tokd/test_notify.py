@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What systemd is told: ready, alive as long as the workers turn, stopping."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import signal
@@ -46,11 +44,10 @@ def test_a_service_says_ready_alive_and_stopping(start, gpt2_file, systemd, monk
 
 def test_a_worker_that_waits_for_readers_is_alive(start, gpt2_file, systemd, monkeypatch) -> None:
     monkeypatch.setenv("WATCHDOG_USEC", "600000")
-    appliance = start("--vocab", str(gpt2_file), "--wait-readers", "1")
+    start("--vocab", str(gpt2_file), "--wait-readers", "1")
     while told(systemd) != "READY=1":
         pass
     assert [told(systemd) for _ in range(3)] == ["WATCHDOG=1"] * 3
-    assert appliance.stop() == 0
 
 
 def test_systemd_waits_as_long_as_the_drain(start, gpt2_file, systemd) -> None:
@@ -77,7 +74,6 @@ def test_a_worker_that_does_not_turn_gives_no_sign_of_life(
                 told(systemd)
     systemd.settimeout(30)
     assert told(systemd) == "WATCHDOG=1"
-    assert appliance.stop() == 0
 
 
 @pytest.fixture
@@ -137,8 +133,7 @@ def test_the_agent_gives_signs_of_life(systemd, watched, agent) -> None:
 @pytest.mark.parametrize("where", ["/nowhere/at/all", "", "relative", "@"])
 def test_a_socket_that_is_not_there_does_no_harm(start, gpt2_file, monkeypatch, where) -> None:
     monkeypatch.setenv("NOTIFY_SOCKET", where)
-    appliance = start("--vocab", str(gpt2_file))
-    appliance.wait_for("ready:")
+    appliance = start("--vocab", str(gpt2_file)).ready()
     assert appliance.stop(signal.SIGTERM) == 0
 
 

@@ -2,8 +2,6 @@
 """Options, variables, the configuration file, exit codes and messages, up to where EAL starts or
 does not: no privileges, no huge pages. tests/unit/ring/test_options.c has what the parser says."""
 
-from __future__ import annotations
-
 import os
 import platform
 import re
@@ -11,19 +9,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from ended import ended
 
 NO_DEVICE = ["--no-huge", "-m", "64", "--no-pci", "--no-telemetry"]
 
 
 def run(binary: Path, *args: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [binary, *args],
-        env=os.environ | variables,
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
+    return ended(binary, *args, env=os.environ | variables)
 
 
 def start_eal(binary: Path, *eal: str) -> subprocess.CompletedProcess[str]:
@@ -164,12 +156,10 @@ def test_a_missing_interface_is_named(binary: Path) -> None:
 
 
 def test_a_file_prefix_in_use_asks_for_another(start, binary: Path, gpt2_file: Path) -> None:
-    first = start("--vocab", str(gpt2_file))
-    first.wait_for("ready:")
+    first = start("--vocab", str(gpt2_file)).ready()
     done = run(binary, *NO_DEVICE, "--file-prefix", first.prefix, "--", "--ip", "10.0.0.1")
     assert done.returncode == 1
     assert "if another process uses this --file-prefix, give another one" in last_line(done)
-    assert first.stop() == 0
 
 
 def test_huge_pages_that_cannot_be_had_are_the_remedy(binary: Path) -> None:
@@ -188,14 +178,7 @@ def test_a_folder_eal_cannot_make_is_the_remedy(binary: Path) -> None:
     # Root's is /var/run/dpdk, whatever the variable says.
     nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
     command = [*(nobody if os.geteuid() == 0 else []), binary, *NO_DEVICE, "--", "--ip", "10.0.0.1"]
-    done = subprocess.run(
-        command,
-        env=os.environ | {"XDG_RUNTIME_DIR": "/nonexistent"},
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
+    done = ended(*command, env=os.environ | {"XDG_RUNTIME_DIR": "/nonexistent"})
     if done.stderr.startswith("setpriv: failed to execute"):
         pytest.skip(f"who is not root does not reach {binary}")
     assert done.returncode == 1
@@ -275,15 +258,14 @@ def test_a_file_without_permission_is_named(binary: Path, tmp_path: Path) -> Non
     # Root reads what it may not, unless it gives that up.
     give_up = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
     command = [*(give_up if os.geteuid() == 0 else []), binary, "--", "--config", str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    done = ended(*command)
     assert done.returncode == 2
     assert f"{path}: cannot open the configuration file: Permission denied" in done.stderr
 
 
 def test_the_log_and_telemetry_say_where_values_came_from(start, gpt2_file, monkeypatch) -> None:
     monkeypatch.setenv("TOKD_DRAIN", "7")
-    appliance = start("--vocab", str(gpt2_file), "--rxd", "512")
-    appliance.wait_for("ready:")
+    appliance = start("--vocab", str(gpt2_file), "--rxd", "512").ready()
     assert re.search(r"options \(command line\):.* rxd=512", appliance.said())
     assert re.search(r"options \(environment\): drain=7\n", appliance.said())
     assert "txd=" not in appliance.said()  # a default
@@ -292,7 +274,6 @@ def test_the_log_and_telemetry_say_where_values_came_from(start, gpt2_file, monk
     assert config["drain"] == "7"
     assert config["drain_from"] == "environment"
     assert config["txd_from"] == "default"
-    assert appliance.stop() == 0
 
 
 def test_what_chooses_an_rdma_device_has_the_letters_of_its_tools(

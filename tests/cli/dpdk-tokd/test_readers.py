@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Who may attach to the control socket, and what a reader sees of a restart. No packet is sent."""
 
-from __future__ import annotations
-
 import grp
 import os
 import pwd
@@ -20,6 +18,7 @@ from pathlib import Path
 
 import pytest
 from bench.programs import DPDK_TOKD
+from ended import ended
 
 TAIL = DPDK_TOKD.parent.parent / "app/tokd-tail"
 TAP, READER = 2, 1
@@ -60,13 +59,7 @@ def attach_as(path: Path, user: str, *groups: str) -> str:
     ids = ",".join(str(grp.getgrnam(g).gr_gid) for g in groups)
     group = ["--groups", ids] if groups else ["--clear-groups"]
     command = [program, "--reuid", str(of.pw_uid), "--regid", str(of.pw_gid), *group]
-    done = subprocess.run(
-        [*command, sys.executable, "-c", ATTACH_AS, str(path)],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd="/",
-    )
+    done = ended(*command, sys.executable, "-c", ATTACH_AS, str(path), cwd="/")
     return (done.stdout or done.stderr).strip()
 
 
@@ -82,11 +75,9 @@ def open_folder() -> Iterator[Path]:
 
 def test_another_user_is_refused_unless_the_mode_lets_it_in(start, gpt2_file, open_folder) -> None:
     path = open_folder / "private"
-    appliance = start("--vocab", str(gpt2_file), "--socket", str(path))
-    appliance.wait_for("ready:")
+    start("--vocab", str(gpt2_file), "--socket", str(path)).ready()
     assert attach_as(path, "nobody") == "no permission"
     assert attach_as(path, "root") == "1"
-    assert appliance.stop() == 0
 
 
 def test_members_of_the_socket_group_may_attach_and_others_not(
@@ -96,18 +87,15 @@ def test_members_of_the_socket_group_may_attach_and_others_not(
     options = ["--socket", str(path), "--socket-mode", "0660", "--socket-group", "games"]
     if os.geteuid() != 0:
         pytest.skip("needs root, to be somebody else")
-    appliance = start("--vocab", str(gpt2_file), *options)
-    appliance.wait_for("ready:")
+    start("--vocab", str(gpt2_file), *options).ready()
     assert path.stat().st_gid == grp.getgrnam("games").gr_gid
     assert stat.S_IMODE(path.stat().st_mode) == 0o660
     assert attach_as(path, "nobody") == "no permission"
     assert attach_as(path, "nobody", "games") == "1"
-    assert appliance.stop() == 0
 
 
 def test_taps_are_shown_and_counted(start, gpt2_file, tmp_path: Path) -> None:
-    appliance = start("--vocab", str(gpt2_file))
-    appliance.wait_for("ready:")
+    appliance = start("--vocab", str(gpt2_file)).ready()
     reader, n = attach(tmp_path / "socket", READER)
     assert n == 2
     tap, n = attach(tmp_path / "socket", TAP)
@@ -134,8 +122,7 @@ def test_taps_are_shown_and_counted(start, gpt2_file, tmp_path: Path) -> None:
 def test_one_too_many_hears_why_and_the_log_does_not_drown(
     start, gpt2_file, tmp_path: Path
 ) -> None:
-    appliance = start("--vocab", str(gpt2_file))
-    appliance.wait_for("ready:")
+    appliance = start("--vocab", str(gpt2_file)).ready()
     with ExitStack() as stack:
 
         def connect() -> socket.socket:
@@ -172,8 +159,7 @@ def test_the_next_one_takes_the_name_over_and_readers_know(
 ) -> None:
     RingReader = pytest.importorskip("dpdk_tokd").RingReader
     path = tmp_path / "socket"
-    first = start("--vocab", str(gpt2_file))
-    first.wait_for("ready:")
+    first = start("--vocab", str(gpt2_file)).ready()
     with RingReader(path, reconnect=True) as reader, RingReader(path) as other:
         before = reader.instance
         assert int(first.telemetry("/tokd/info")["instance"], 16) == before
@@ -181,15 +167,13 @@ def test_the_next_one_takes_the_name_over_and_readers_know(
         assert path.exists() == (number == signal.SIGKILL)
         assert list(other) == [] and other.closed
         assert reader.poll() is None and not reader.attached
-        second = start("--vocab", str(gpt2_file))
-        second.wait_for("ready:")
+        second = start("--vocab", str(gpt2_file)).ready()
         if number == signal.SIGKILL:
             assert "stale, from a process that has ended" in second.said()
         second.wait_until(lambda: reader.poll() is None and reader.attached)
         (restart,) = reader.restarts
         assert (restart.old_instance, restart.new_instance) == (before, reader.instance)
         assert int(second.telemetry("/tokd/info")["instance"], 16) == reader.instance != before
-    assert second.stop() == 0
 
 
 def tail(*options: str) -> subprocess.Popen[str]:
@@ -207,8 +191,7 @@ def test_tokd_tail_says_by_its_exit_code_how_it_ended(start, gpt2_file, tmp_path
     assert (none.returncode, out) == (1, "")
     assert "No such file or directory: is dpdk-tokd running" in err
 
-    appliance = start("--vocab", str(gpt2_file))
-    appliance.wait_for("ready:")
+    appliance = start("--vocab", str(gpt2_file)).ready()
     silent = tail(*at, "--tap", "--timeout", "50")
     assert silent.wait(10) == 5
     assert "no record within 50 ms" in silent.communicate()[1]
@@ -239,8 +222,7 @@ def test_the_documented_example_compiles_and_runs(
         "lib/reader/libtokd-reader.a",
         **{"/run/dpdk-tokd.sock": str(tmp_path / "socket")},
     )
-    appliance = start("--vocab", str(gpt2_file))
-    appliance.wait_for("ready:")
+    appliance = start("--vocab", str(gpt2_file)).ready()
     with subprocess.Popen([program], stderr=subprocess.PIPE, text=True) as reader:
         appliance.wait_until(lambda: appliance.telemetry("/tokd/counters")["readers_attached"] == 1)
         assert appliance.stop() == 0

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a started appliance may still do, as the kernel says."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal
@@ -17,8 +15,7 @@ from appliance import Appliance
 @pytest.fixture
 def ready(start: Callable[..., Appliance], gpt2_file: Path) -> Callable[..., Appliance]:
     def make(*own: str) -> Appliance:
-        appliance = start("--vocab", str(gpt2_file), *own)
-        appliance.wait_for("ready:")
+        appliance = start("--vocab", str(gpt2_file), *own).ready()
         return appliance
 
     return make

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """--sink: from texts to embeddings, with the agent of this build."""
 
-from __future__ import annotations
-
 import subprocess
 import time
 from collections.abc import Callable, Iterator

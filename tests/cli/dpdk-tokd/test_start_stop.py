@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """From start to signal."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import re
@@ -61,8 +59,7 @@ def test_every_lcore_is_a_worker_with_a_ring(start, gpt2_file: Path, tmp_path: P
     cpus = sorted(os.sched_getaffinity(0))
     if len(cpus) < 2:
         pytest.skip("needs two CPUs")
-    appliance = start("--vocab", str(gpt2_file), lcores=f"{cpus[0]},{cpus[1]}")
-    appliance.wait_for("ready:")
+    appliance = start("--vocab", str(gpt2_file), lcores=f"{cpus[0]},{cpus[1]}").ready()
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
         s.connect(str(tmp_path / "socket"))
         s.send(ATTACH)
@@ -77,8 +74,7 @@ def test_every_lcore_is_a_worker_with_a_ring(start, gpt2_file: Path, tmp_path: P
 
 
 def test_a_second_one_on_the_same_socket_is_refused(start, gpt2_file: Path) -> None:
-    first = start("--vocab", str(gpt2_file))
-    first.wait_for("ready:")
+    first = start("--vocab", str(gpt2_file)).ready()
     second = start("--vocab", str(gpt2_file))
     second.wait_for("another dpdk-tokd answers")
     assert second.stop() == 1
@@ -107,27 +103,23 @@ def eal_files(appliance: Appliance) -> list[str]:
 
 @pytest.mark.parametrize("sandbox", ["yes", "no"])
 def test_no_file_of_eal_is_left_at_the_end(start, gpt2_file: Path, sandbox: str) -> None:
-    appliance = start("--vocab", str(gpt2_file), f"--sandbox={sandbox}")
-    appliance.wait_for("ready:")
+    appliance = start("--vocab", str(gpt2_file), f"--sandbox={sandbox}").ready()
     assert {"config", "fbarray_memzone"} <= set(eal_files(appliance))
     assert appliance.stop() == 0
     assert not run_time_folder(appliance.prefix).exists()
 
 
 def test_files_of_a_killed_one_go_with_the_next(start, gpt2_file: Path) -> None:
-    first = start("--vocab", str(gpt2_file))
-    first.wait_for("ready:")
+    first = start("--vocab", str(gpt2_file)).ready()
     assert first.stop(signal.SIGKILL) == -signal.SIGKILL
     assert "config" in eal_files(first)
-    second = start("--vocab", str(gpt2_file), prefix=first.prefix)
-    second.wait_for("ready:")
+    second = start("--vocab", str(gpt2_file), prefix=first.prefix).ready()
     assert second.stop() == 0
     assert not run_time_folder(first.prefix).exists()
 
 
 def test_one_that_fails_leaves_the_files_of_the_one_that_runs(start, gpt2_file: Path) -> None:
-    first = start("--vocab", str(gpt2_file))
-    first.wait_for("ready:")
+    first = start("--vocab", str(gpt2_file)).ready()
     before = eal_files(first)
     second = start("--vocab", str(gpt2_file), prefix=first.prefix)
     second.wait_for("if another process uses this --file-prefix")
@@ -138,8 +130,7 @@ def test_one_that_fails_leaves_the_files_of_the_one_that_runs(start, gpt2_file: 
 
 
 def test_files_that_a_secondary_process_uses_are_left_to_it(start, gpt2_file: Path) -> None:
-    appliance = start("--vocab", str(gpt2_file))
-    appliance.wait_for("ready:")
+    appliance = start("--vocab", str(gpt2_file)).ready()
     folder = run_time_folder(appliance.prefix)
     with (folder / "fbarray_memzone").open() as used:
         fcntl.flock(used, fcntl.LOCK_SH)  # as EAL does
@@ -258,8 +249,7 @@ def small_vocab(gpt2_file: Path, tmp_path: Path) -> Path:
 
 def test_several_vocabularies_are_loaded(start, gpt2_file: Path, small_vocab: Path) -> None:
     both = f"{gpt2_file},{small_vocab}"
-    appliance = start("--vocab", both, "--pretokenizer", "gpt2")
-    appliance.wait_for("ready:")
+    appliance = start("--vocab", both, "--pretokenizer", "gpt2").ready()
     vocabs = appliance.telemetry("/tokd/vocabs")
     assert [vocabs[i]["ids"] for i in ("0", "1")] == [50257, 1000]
     assert appliance.stop() == 0

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the telemetry commands answer, on texts replayed from a file."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -23,8 +21,7 @@ def all_help(appliance) -> dict[str, str]:
 
 
 def test_every_counter_is_there_at_zero_and_explained(start, gpt2_file: Path) -> None:
-    appliance = start("--vocab", str(gpt2_file), eal=["--vdev=net_ring0"])
-    appliance.wait_for("ready:")
+    appliance = start("--vocab", str(gpt2_file), eal=["--vdev=net_ring0"]).ready()
     counters = appliance.telemetry("/tokd/counters")
     assert {n for n, v in counters.items() if v} <= {"cycles_idle"}
     told = all_help(appliance)
@@ -35,12 +32,10 @@ def test_every_counter_is_there_at_zero_and_explained(start, gpt2_file: Path) ->
     for command in appliance.telemetry("/"):
         if command.startswith("/tokd/"):
             assert len(appliance.telemetry(f"/help,{command}")[command]) > 10
-    assert appliance.stop() == 0
 
 
 def test_the_document_has_every_command_counter_and_stage(start, gpt2_file: Path) -> None:
-    appliance = start("--vocab", str(gpt2_file))
-    appliance.wait_for("ready:")
+    appliance = start("--vocab", str(gpt2_file)).ready()
     document = (ROOT / "doc/reference/telemetry.md").read_text()
     rows = dict(re.findall(r"^\| `(\w+)` \| (.+?) \|$", document, re.MULTILINE))
     told = all_help(appliance)
@@ -51,7 +46,6 @@ def test_the_document_has_every_command_counter_and_stage(start, gpt2_file: Path
     for command in appliance.telemetry("/"):
         if command.startswith("/tokd/"):
             assert f"`{command}" in document
-    assert appliance.stop() == 0
 
 
 def test_histograms_count_what_the_counters_count(start_replay, gpt2_file: Path) -> None:
@@ -95,7 +89,6 @@ def test_workers_time_is_told_in_cycles_us_and_shares(start_replay) -> None:
     assert worker["ring_bytes"] == 16 << 20
     for bad in ("1", "-1", "x"):
         assert appliance.telemetry(f"/tokd/workers,{bad}") is None
-    assert appliance.stop() == 0
 
 
 def test_what_a_worker_holds_is_told_with_its_bound(start_replay) -> None:
@@ -106,16 +99,13 @@ def test_what_a_worker_holds_is_told_with_its_bound(start_replay) -> None:
     assert worker["streams"] == TEXTS  # finished, and kept for --done-timeout
     assert worker["mbufs"] == 8192 and 0 <= worker["mbufs_in_use"] < 8192
     assert worker["side_bytes"] == 4 << 20
-    assert appliance.stop() == 0
 
 
 def test_a_long_option_is_seen_to_be_shortened(start, gpt2_file: Path, tmp_path: Path) -> None:
     folder = tmp_path.joinpath(*["a-long-name-of-a-folder"] * 5)
     folder.mkdir(parents=True)
     (folder / gpt2_file.name).symlink_to(gpt2_file)
-    appliance = start("--vocab", str(folder / gpt2_file.name))
-    appliance.wait_for("ready:")
+    appliance = start("--vocab", str(folder / gpt2_file.name)).ready()
     shown = appliance.telemetry("/tokd/config")["vocab"]
     assert len(shown) == 127 and shown.endswith("...")
     assert str(folder).startswith(shown.removesuffix("..."))
-    assert appliance.stop() == 0

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """tokd-top: its frames, and how it sets and restores the terminal."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import pty
@@ -19,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from bench.programs import ROOT
+from ended import ended
 from test_start_stop import ATTACH
 
 TOP = ROOT / "tools/tokd-top"
@@ -28,13 +27,7 @@ WAIT_S = 20.0
 
 
 def once(*arguments: str, prefix: str = PREFIX) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [TOP, "--once", "--interval", "0.2", "--file-prefix", prefix, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    return ended(TOP, "--once", "--interval", "0.2", "--file-prefix", prefix, *arguments)
 
 
 def test_once_shows_workers_drops_and_readers(start, gpt2_file: Path, tmp_path: Path) -> None:
@@ -56,19 +49,16 @@ def test_once_shows_workers_drops_and_readers(start, gpt2_file: Path, tmp_path: 
     assert re.search(r"^  drop_ether +\d[\d.]*[kMG]?/s ", done.stdout, re.MULTILINE)
     assert "drop_arp" not in done.stdout  # does not rise
     assert re.search(rf"^ +0 reading +{os.getpid()} +0 +0$", done.stdout, re.MULTILINE)
-    assert appliance.stop() == 0
 
 
 def test_a_reader_that_takes_no_more_is_no_error(start, gpt2_file: Path) -> None:
-    appliance = start("--vocab", str(gpt2_file), prefix=PREFIX)
-    appliance.wait_for("ready:")
+    start("--vocab", str(gpt2_file), prefix=PREFIX).ready()
     command = [TOP, "--once", "--interval", "0.2", "--file-prefix", PREFIX]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as top:
         assert top.stdout is not None and top.stderr is not None
         top.stdout.close()
         assert top.stderr.read() == b""
     assert top.returncode == -signal.SIGPIPE
-    assert appliance.stop() == 0
 
 
 def test_nobody_there_is_one_line_and_exit_1() -> None:
@@ -85,7 +75,7 @@ def test_a_wrong_interval_is_told_with_its_limits(bad: str) -> None:
 
 
 def test_no_terminal_asks_for_once() -> None:
-    done = subprocess.run([TOP], capture_output=True, text=True, timeout=60, check=False)
+    done = ended(TOP)
     assert done.returncode == 2 and "--once" in done.stderr
 
 
@@ -158,11 +148,10 @@ def test_it_lives_through_restarts_and_new_sizes(start_replay, terminal: Termina
     terminal.wait_for("readers: none")
     appliance.stop(signal.SIGKILL)
     terminal.wait_for("no process listens")
-    again = start_replay(TEXTS, prefix=PREFIX)
+    start_replay(TEXTS, prefix=PREFIX)
     terminal.wait_for("readers: none")
     os.write(terminal.master, b"q")
     terminal.ended_well()
-    assert again.stop() == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

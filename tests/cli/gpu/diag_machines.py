@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Machines for tokd-diag to look at: folders with the sys and proc that it reads."""
 
-from __future__ import annotations
-
 import os
 import struct
 from pathlib import Path

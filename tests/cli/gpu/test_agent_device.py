@@ -5,12 +5,9 @@ TOKD_GPU_DEVICE=cuda:0 with TOKD_GPU_RING=host runs the same on a GPU: posted is
 ring, which a ring in GPU memory does not have. Without them the consumer runs as threads.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import signal
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +15,7 @@ import numpy as np
 import pytest
 from dpdk_tokd import Embedding, EmbeddingReader, RingError
 from dpdk_tokd.embeddings.table import random_table
+from ended import ended
 from gpu_agent import AGENT, Agent, Poster
 
 DEVICE = os.environ.get("TOKD_GPU_DEVICE", "cpu")
@@ -114,9 +112,7 @@ def test_graphs_have_the_relay_of_an_external_engine(tmp_path: Path) -> None:
     command = [AGENT, "--table", "random:5x4", "--device", "cuda:0", *options]
     command += ["--subscribers-socket", tmp_path / "subscribers", "--listen", f"unix:{tmp_path}/r"]
     environment = {k: v for k, v in os.environ.items() if not k.startswith("TOKD_")}
-    end = subprocess.run(
-        command, capture_output=True, text=True, timeout=20, env=environment, check=False
-    )
+    end = ended(*command, env=environment)
     assert end.returncode == (2 if "built without CUDA" in end.stderr else 1), end.stderr
     assert "or use the device cpu" in end.stderr, end.stderr
 
@@ -136,9 +132,7 @@ def test_a_ring_that_cannot_be_is_refused_by_name(
     command = [AGENT, "--table", "random:5x4", "--subscribers-socket", tmp_path / "subscribers"]
     command += ["--listen", f"unix:{tmp_path}/ring", *options]
     environment = {k: v for k, v in os.environ.items() if not k.startswith("TOKD_")}
-    end = subprocess.run(
-        command, capture_output=True, text=True, timeout=20, env=environment, check=False
-    )
+    end = ended(*command, env=environment)
     assert end.returncode == 2 and words in end.stderr, end.stderr
 
 
@@ -156,7 +150,5 @@ def test_a_vocabulary_for_texts_that_cannot_be_is_refused_by_name(
     command += ["--listen", f"unix:{tmp_path}/ring", "--text-vocab"]
     command += [str(gpt2_file) if vocab == "gpt2" else vocab]
     environment = {k: v for k, v in os.environ.items() if not k.startswith("TOKD_")}
-    end = subprocess.run(
-        command, capture_output=True, text=True, timeout=20, env=environment, check=False
-    )
+    end = ended(*command, env=environment)
     assert end.returncode == 2 and words in end.stderr, end.stderr

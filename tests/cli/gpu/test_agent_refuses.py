@@ -2,8 +2,6 @@
 """What tokd-gpu does not start with: one line with the option, and the exit code by which systemd
 tries again (1) or does not (2)."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

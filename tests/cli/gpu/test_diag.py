@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """tokd-diag on prepared machines, on broken ones, and on this one."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import io

@@ -4,8 +4,6 @@
 That shows what is made of answers, not that a real device gives them.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -18,6 +16,7 @@ import pytest
 from dpdk_tokd.ops.diag import __main__ as program
 from dpdk_tokd.ops.diag import gather, nvidia
 from dpdk_tokd.ops.diag.files import Files
+from ended import ended
 from test_diag import TOOL, findings, path_of, run
 
 FAKES = Path(__file__).with_name("fakes")
@@ -229,14 +228,7 @@ def test_the_program_asks_the_libraries_of_its_python(tmp_path: Path) -> None:
     inside = ["unshare", "--mount", "sh", "-c", script, machine.root / "sys"]
     if subprocess.run([*inside, "true"], capture_output=True, check=False).returncode:
         pytest.skip("no mount namespace of one's own: not root")
-    done = subprocess.run(
-        [*inside, TOOL, "--json"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        env=os.environ | {"PYTHONPATH": str(FAKES), "FAKE": ""},
-    )
+    done = ended(*inside, TOOL, "--json", env=os.environ | {"PYTHONPATH": str(FAKES), "FAKE": ""})
     report = json.loads(done.stdout)
     assert done.stderr == ""
     assert (report["chosen"]["device"], report["rdma"][1]["max_inline"]) == ("mlx5_1", 316)

@@ -6,8 +6,6 @@ compiler chooses them for what it believes to be constant: the source does not s
 shows it only on a GPU, seldom. So it is read from the object code: there must be none at all.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

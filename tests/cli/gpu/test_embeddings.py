@@ -5,8 +5,6 @@ What equality means: tools/bench/gpu_check/exact.py, whose cases tools/gpu-check
 the kernel's source runs as threads; with TOKD_GPU_DEVICE=cuda:0 on a GPU.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -2,8 +2,6 @@
 """Ids that come back, each compared: of the device's own engine, and of external ones, in the
 process of the device and in another. As threads; with TOKD_GPU_DEVICE=cuda:0 on a GPU."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -7,8 +7,6 @@ asked. Then it is 256 fibers, in each order. More texts:
 gpu_check_texts [--greedy] VOCABULARY COUNT SEED [FILE]...
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import roots
+from ended import ended
 
 SOURCE = Path(__file__).parents[3]
 URL = "http://192.0.2.7/dpdk-tokd.tar.gz"
@@ -20,9 +21,7 @@ def installed(root: Path, url: str = URL, sha256: str = "0123abcd") -> subproces
     text = text.replace('TOKD_URL=""', f'TOKD_URL="{url}"').replace(
         'SHA256=""', f'SHA256="{sha256}"'
     )
-    return subprocess.run(
-        ["bash", "-euc", text + "\nbfb_modify_os"], capture_output=True, text=True, check=False
-    )
+    return ended("bash", "-euc", text + "\nbfb_modify_os")
 
 
 @pytest.fixture
@@ -53,25 +52,14 @@ def test_a_first_boot_that_fails_leaves_no_archive(tmp_path, is_there):
         archive.write_bytes(b"another")
     assert installed(image, archive.as_uri(), "0" * 64).returncode == 0
     script = image / "usr/local/sbin/tokd-first-boot"
-    done = subprocess.run(
-        ["sh", script],
-        env={**os.environ, "TMPDIR": str(kept)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ended("sh", script, env={**os.environ, "TMPDIR": str(kept)})
     assert done.returncode != 0 and ("FAILED" in done.stdout) == is_there
     assert list(kept.iterdir()) == []
 
 
 def test_settings_are_there_and_nothing_is_applied(image):
     """Not by the installer, whose kernel and CPUs are others."""
-    done = subprocess.run(
-        [SOURCE / "config/tokd-host", "check", "--root", image],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ended(SOURCE / "config/tokd-host", "check", "--root", image)
     assert done.returncode == 1, done.stderr
     assert (
         "isolcpus=managed_irq,domain,4-15" in done.stdout
@@ -103,7 +91,5 @@ def test_the_first_boot_is_a_unit_that_systemd_takes(image, tmp_path):
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd-analyze is missing (package systemd)")
     unit.write_text(unit.read_text().replace("ExecStart=", f"ExecStart={image}"))
-    done = subprocess.run(
-        ["systemd-analyze", "verify", "--man=no", unit], capture_output=True, text=True, check=False
-    )
+    done = ended("systemd-analyze", "verify", "--man=no", unit)
     assert (done.returncode, done.stderr) == (0, "")

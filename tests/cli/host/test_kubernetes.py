@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The manifests of config/kubernetes: as Kubernetes reads them, and as our programs do."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -15,6 +13,7 @@ from bench.programs import DPDK_TOKD, ROOT
 from dpdk_tokd.gateway import cli as gateway
 from dpdk_tokd.ops import exporter
 from dpdk_tokd.wire import PORT
+from ended import ended
 
 yaml = pytest.importorskip("yaml")
 FOLDER = ROOT / "config/kubernetes"
@@ -143,15 +142,13 @@ def test_workers_take_all_cpus_but_one(tmp_path: Path, cpus: str, limit: int, wo
 def test_the_appliance_takes_its_options(tmp_path: Path, gpt2_file: Path) -> None:
     words = started(one("appliance", "DaemonSet"), tmp_path, "2-3")
     eal, own = words[: words.index("--")], words[words.index("--") + 1 :]
-    printed = subprocess.run([DPDK_TOKD, "-h"], capture_output=True, text=True, check=False).stdout
+    printed = ended(DPDK_TOKD, "-h").stdout
     known = set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", printed))
     assert {word for word in eal if word.startswith("-")} <= known
     conf = one("appliance", "ConfigMap")["data"]["dpdk-tokd.conf"]
     (tmp_path / "dpdk-tokd.conf").write_text(conf.replace("/vocab/gpt2.tiktoken", str(gpt2_file)))
     own = [word.replace("/etc/dpdk-tokd", str(tmp_path)) for word in own]
-    done = subprocess.run(
-        [DPDK_TOKD, "--check-config", "--", *own], capture_output=True, text=True, check=False
-    )
+    done = ended(DPDK_TOKD, "--check-config", "--", *own)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -260,10 +257,9 @@ def test_what_is_open_may_end() -> None:
 
 def test_services_are_not_taken_for_options() -> None:
     """Of TOKD_GATEWAY_PORT, which links of services set, dpdk-tokd knows nothing."""
-    done = subprocess.run(
-        [DPDK_TOKD, "--check-config"], env=os.environ | {"TOKD_GATEWAY_PORT": "tcp://192.0.2.1:8000"},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    done = ended(
+        DPDK_TOKD, "--check-config", env=os.environ | {"TOKD_GATEWAY_PORT": "tcp://192.0.2.1:8000"}
+    )
     assert done.returncode == 2 and "TOKD_GATEWAY_PORT" in done.stderr
     assert one("appliance", "DaemonSet")["spec"]["template"]["spec"]["enableServiceLinks"] is False
 

@@ -3,13 +3,13 @@
 reads them, and Debian 11's runs them."""
 
 import ast
-import subprocess
 import sys
 from pathlib import Path
 
 import debian
 import pytest
 import roots
+from ended import ended
 
 CONFIG = Path(__file__).parents[3] / "config"
 PROGRAM = CONFIG / "tokd-host"
@@ -21,18 +21,8 @@ NEWER_CALLS = {
     "field": {"kw_only"},
 }
 TYPES = {
-    "bool",
-    "bytes",
-    "dict",
-    "float",
-    "frozenset",
-    "int",
-    "list",
-    "set",
-    "str",
-    "tuple",
-    "Path",
-}
+    "bool", "bytes", "dict", "float", "frozenset", "int", "list", "set", "str", "tuple", "Path"
+}  # fmt: skip
 
 
 def is_type(node: ast.expr) -> bool:
@@ -115,7 +105,7 @@ def test_it_runs_under_the_least_python(tmp_path):
         ("revert", 0, "restored"),
     ):
         command = [*python, PROGRAM, do, *ask]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        done = ended(*command)
         assert (done.returncode, done.stderr) == (status, "") and said in done.stdout, (
             do,
             done.stdout,
@@ -124,8 +114,6 @@ def test_it_runs_under_the_least_python(tmp_path):
 
 def test_an_older_python_gets_one_line():
     script = f"import runpy, sys; sys.version_info = (3, 8, 18); runpy.run_path({str(PROGRAM)!r}, run_name='__main__')"
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=False
-    )
+    done = ended(sys.executable, "-c", script)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "tokd-host: this is Python 3.8, it needs 3.9 or newer\n"

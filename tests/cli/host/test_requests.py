@@ -25,13 +25,12 @@ from test_tokd_host import ASK, DROP_IN, PROGRAM, command_line, good, host, refu
         (("undo",), "see --help"),
     ],
 )
-def test_options_that_a_command_would_not_look_at_are_refused(tmp_path, args, said):
-    roots.debian(tmp_path)
-    good(tmp_path, "apply", *ASK)
-    before = roots.snapshot(tmp_path)
-    wrong = refused(tmp_path, *args)
+def test_options_that_a_command_would_not_look_at_are_refused(debian, args, said):
+    good(debian, "apply", *ASK)
+    before = roots.snapshot(debian)
+    wrong = refused(debian, *args)
     assert said in wrong and wrong.startswith("tokd-host: ") and wrong.count("\n") == 1
-    assert roots.snapshot(tmp_path) == before
+    assert roots.snapshot(debian) == before
 
 
 @pytest.mark.parametrize(
@@ -43,54 +42,50 @@ def test_options_that_a_command_would_not_look_at_are_refused(tmp_path, args, sa
         ("nics = 3b:00.0\nunsafe-noiommu = true\n", "unsafe-noiommu = true: expected yes or no"),
     ],
 )
-def test_a_plan_that_is_broken_is_named_and_a_new_one_replaces_it(tmp_path, text, said):
-    roots.debian(tmp_path)
+def test_a_plan_that_is_broken_is_named_and_a_new_one_replaces_it(debian, text, said):
     conf = "etc/dpdk-tokd/host.conf"
-    roots.put(tmp_path, f"/{conf}", text)
-    before = roots.snapshot(tmp_path)
+    roots.put(debian, f"/{conf}", text)
+    before = roots.snapshot(debian)
     for do in ("verify", "check", "apply"):
-        assert f"tokd-host: /{conf}" in (wrong := refused(tmp_path, do)) and said in wrong
-    assert roots.snapshot(tmp_path) == before
-    assert "proposed" not in host(tmp_path, "check", *ASK).stdout
-    good(tmp_path, "apply", *ASK)
-    assert (tmp_path / conf).read_text().endswith("\ncores = 1-4\nhugepages = 8x1G\n")
-    good(tmp_path, "revert")
-    assert roots.snapshot(tmp_path) == before
+        assert f"tokd-host: /{conf}" in (wrong := refused(debian, do)) and said in wrong
+    assert roots.snapshot(debian) == before
+    assert "proposed" not in host(debian, "check", *ASK).stdout
+    good(debian, "apply", *ASK)
+    assert (debian / conf).read_text().endswith("\ncores = 1-4\nhugepages = 8x1G\n")
+    good(debian, "revert")
+    assert roots.snapshot(debian) == before
 
 
-def test_comments_of_a_plan_may_be_indented(tmp_path):
-    roots.debian(tmp_path)
-    roots.put(tmp_path, "/etc/dpdk-tokd/host.conf", " # mine\ncores = 1-4\n")
-    good(tmp_path, "apply")
-    assert "isolcpus=managed_irq,domain,1-4" in command_line(tmp_path)
+def test_comments_of_a_plan_may_be_indented(debian):
+    roots.put(debian, "/etc/dpdk-tokd/host.conf", " # mine\ncores = 1-4\n")
+    good(debian, "apply")
+    assert "isolcpus=managed_irq,domain,1-4" in command_line(debian)
 
 
-def test_what_a_plan_does_not_ask_for_any_more_is_named(tmp_path):
+def test_what_a_plan_does_not_ask_for_any_more_is_named(debian):
     """Who binds a port later may not mean to undo all else."""
-    roots.debian(tmp_path)
-    name = roots.nic(tmp_path)
-    good(tmp_path, "apply", *ASK)
-    said = good(tmp_path, "apply", "--nic", name, "--dry-run")
+    name = roots.nic(debian)
+    good(debian, "apply", *ASK)
+    said = good(debian, "apply", "--nic", name, "--dry-run")
     assert "undone, because this apply does not ask for it: --cores 1-4 --hugepages 8x1G\n" in said
     keep = "apply --cores 1-4 --hugepages 8x1G --nic 0000:3b:00.0"
     assert f"to keep it: tokd-host {keep}\n" in said
-    assert "undone" not in good(tmp_path, *keep.split())
+    assert "undone" not in good(debian, *keep.split())
     assert "undone" not in good(
-        tmp_path, "apply", "--cores", "2", "--hugepages", "4x1G", "--nic", name
+        debian, "apply", "--cores", "2", "--hugepages", "4x1G", "--nic", name
     )
 
 
-def test_a_revert_without_its_journal_names_what_is_left(tmp_path):
-    roots.debian(tmp_path)
-    good(tmp_path, "apply", *ASK)
-    shutil.rmtree(tmp_path / "var")
-    done = host(tmp_path, "revert")
+def test_a_revert_without_its_journal_names_what_is_left(debian):
+    good(debian, "apply", *ASK)
+    shutil.rmtree(debian / "var")
+    done = host(debian, "revert")
     assert done.returncode == 3 and "journal.json: is missing" in done.stderr
     for name in (DROP_IN, "etc/systemd/system/dev-hugepages\\x2d1G.mount"):
         assert f"/{name}" in done.stderr
-        (tmp_path / name).unlink()
-    (tmp_path / "etc/security/limits.d/dpdk-tokd.conf").unlink()
-    assert good(tmp_path, "revert") == "0 restored\n"
+        (debian / name).unlink()
+    (debian / "etc/security/limits.d/dpdk-tokd.conf").unlink()
+    assert good(debian, "revert") == "0 restored\n"
 
 
 def test_a_disk_that_cannot_be_written_is_named(tmp_path):
@@ -120,15 +115,14 @@ def test_a_disk_that_cannot_be_written_is_named(tmp_path):
     assert roots.snapshot(tmp_path) == before
 
 
-def test_what_a_boot_undoes_needs_the_unit(tmp_path):
-    roots.debian(tmp_path)
+def test_what_a_boot_undoes_needs_the_unit(debian):
     wanted = "tokd-host.service is not enabled"
-    assert wanted not in host(tmp_path, "check", *ASK).stdout
-    assert wanted in good(tmp_path, "apply", *ASK)
-    assert wanted in host(tmp_path, "verify").stdout
-    enabled = tmp_path / "etc/systemd/system/multi-user.target.wants/tokd-host.service"
+    assert wanted not in host(debian, "check", *ASK).stdout
+    assert wanted in good(debian, "apply", *ASK)
+    assert wanted in host(debian, "verify").stdout
+    enabled = debian / "etc/systemd/system/multi-user.target.wants/tokd-host.service"
     enabled.parent.mkdir()
     enabled.symlink_to("/lib/systemd/system/tokd-host.service")
-    assert wanted not in good(tmp_path, "apply", *ASK) + host(tmp_path, "verify").stdout
+    assert wanted not in good(debian, "apply", *ASK) + host(debian, "verify").stdout
     enabled.unlink()
-    assert wanted not in good(tmp_path, "apply", "--hugepages", "8x1G")  # at boot by the kernel
+    assert wanted not in good(debian, "apply", "--hugepages", "8x1G")  # at boot by the kernel

@@ -64,27 +64,25 @@ def another_at_work(root):
 
 
 @pytest.mark.slow
-def test_two_do_not_write_at_once(tmp_path):
-    roots.debian(tmp_path)
-    before = roots.snapshot(tmp_path)
-    good(tmp_path, "apply", *ASK)
-    applied = roots.snapshot(tmp_path)
-    with another_at_work(tmp_path):
+def test_two_do_not_write_at_once(debian):
+    before = roots.snapshot(debian)
+    good(debian, "apply", *ASK)
+    applied = roots.snapshot(debian)
+    with another_at_work(debian):
         for do in (("apply", "--cores", "2"), ("revert",)):
-            assert "another tokd-host is running" in refused(tmp_path, *do)
-        good(tmp_path, "apply", "--cores", "2", "--dry-run")
-        host(tmp_path, "check", *ASK)
-    assert roots.snapshot(tmp_path) == applied
-    good(tmp_path, "revert")
-    assert roots.snapshot(tmp_path) == before
+            assert "another tokd-host is running" in refused(debian, *do)
+        good(debian, "apply", "--cores", "2", "--dry-run")
+        host(debian, "check", *ASK)
+    assert roots.snapshot(debian) == applied
+    good(debian, "revert")
+    assert roots.snapshot(debian) == before
 
 
 @pytest.mark.slow
-def test_of_many_at_once_each_does_all_or_nothing(tmp_path):
-    roots.debian(tmp_path)
-    before = roots.snapshot(tmp_path)
-    good(tmp_path, "apply", *ASK)
-    command = [PROGRAM, "apply", "--root", tmp_path, "--cores"]
+def test_of_many_at_once_each_does_all_or_nothing(debian):
+    before = roots.snapshot(debian)
+    good(debian, "apply", *ASK)
+    command = [PROGRAM, "apply", "--root", debian, "--cores"]
     many = [
         subprocess.Popen(
             [*command, cores], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
@@ -98,5 +96,5 @@ def test_of_many_at_once_each_does_all_or_nothing(tmp_path):
         for one, text in zip(many, said, strict=True)
         if one.returncode == 2
     )
-    good(tmp_path, "revert")
-    assert roots.snapshot(tmp_path) == before
+    good(debian, "revert")
+    assert roots.snapshot(debian) == before

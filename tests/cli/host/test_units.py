@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from ended import ended
 
 SOURCE = Path(__file__).parents[3]
 UNITS = ("dpdk-tokd", "tokd-exporter", "tokd-gpu", "tokd-host")
@@ -46,12 +47,7 @@ def verified(installed: Path, folder: Path, others: dict[str, str]) -> None:
         )
     for name, text in others.items():
         (folder / name).write_text(text)
-    done = subprocess.run(
-        ["systemd-analyze", "verify", "--man=no", *sorted(folder.iterdir())],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ended("systemd-analyze", "verify", "--man=no", *sorted(folder.iterdir()))
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -89,12 +85,7 @@ def test_pages_and_completion_are_of_what_is_installed(installed):
 
 @pytest.mark.parametrize("program", ["tokd-diag", "tokd-exporter", "tokd-top"])
 def test_programs_in_python_need_no_package_of_ours(installed, program):
-    done = subprocess.run(
-        [sys.executable, "-I", one(installed, f"bin/{program}"), "--version"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ended(sys.executable, "-I", one(installed, f"bin/{program}"), "--version")
     assert (done.stdout, done.stderr) == (f"{program} {VERSION}\n", "")
 
 
@@ -137,12 +128,7 @@ def test_the_agents_environment_file_has_a_table(installed):
 
 def test_tokd_host_runs_from_where_it_is_installed(installed, tmp_path):
     program = one(installed, "tokd-host")
-    done = subprocess.run(
-        [program, "check", "--cores", "1", "--root", tmp_path],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ended(program, "check", "--cores", "1", "--root", tmp_path)
     assert done.returncode == 2
     assert "no list of CPUs" in done.stderr
 
@@ -239,9 +225,7 @@ def test_systemd_rates_what_a_unit_may_do(installed, tmp_path, unit):
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd-analyze is missing (package systemd)")
     command = ["systemd-analyze", "security", "--offline=yes", "--threshold=25"]
-    done = subprocess.run(
-        [*command, one(installed, f"{unit}.service")], capture_output=True, text=True, check=False
-    )
+    done = ended(*command, one(installed, f"{unit}.service"))
     if "unrecognized option" in done.stderr:
         pytest.skip("this systemd-analyze reads units of the running system alone")
     assert done.returncode == 0, done.stdout
@@ -262,7 +246,5 @@ def test_the_gateways_unit_starts_what_pip_installs(tmp_path):
     here = tmp_path / unit.name
     here.write_text(text.replace("ExecStart=", f"ExecStart={venv}/bin/"))
     for command in (["verify", "--man=no"], ["security", "--offline=yes", "--threshold=20"]):
-        done = subprocess.run(
-            ["systemd-analyze", *command, here], capture_output=True, text=True, check=False
-        )
+        done = ended("systemd-analyze", *command, here)
         assert (done.returncode, done.stderr) == (0, ""), done.stdout

@@ -5,7 +5,6 @@ why not, and says what its name says."""
 import json
 import os
 import re
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import pytest
 
 pytest.importorskip("hdrh.histogram", reason="run tools/setup")
 from bench.lab.machine import bluefield_here, gpu_here
+from ended import ended
 
 ROOT = Path(__file__).resolve().parents[3]
 CPUS = len(os.sched_getaffinity(0))
@@ -69,9 +69,7 @@ def swept(tmp_path) -> Callable[..., tuple[dict[str, Any], list[Rows]]]:
         box, out = tmp_path / "box.json", tmp_path / "out"
         given = {task.replace("_", "-"): values for task, values in more.items()}
         box.write_text(json.dumps(cut(name, only, given)))
-        done = subprocess.run(
-            [sweep, box, "--out", out], capture_output=True, text=True, check=False, timeout=900
-        )
+        done = ended(sweep, box, "--out", out, timeout=900)
         assert done.returncode == 0, done.stdout + done.stderr
         result = json.loads((out / "results.json").read_text())
         assert result["finished"] and result["ids_right"]

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The `tok` command as a user runs it, on GPT-2's vocabulary in each format."""
 
-from __future__ import annotations
-
 import array
 import base64
 import json

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """nvidia-ml-py for tokd-diag, without a GPU. FAKE has letters for what goes wrong."""
 
-from __future__ import annotations
-
 import os
 from types import SimpleNamespace
 

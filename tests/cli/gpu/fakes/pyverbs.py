@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """pyverbs for tokd-diag, without a device. FAKE has letters for what goes wrong."""
 
-from __future__ import annotations
-
 import errno
 import os
 import sys

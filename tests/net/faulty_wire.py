@@ -5,8 +5,6 @@ It listens on a UDP port of its own and passes what comes to the appliance and b
 of a seed. A datagram that is held back goes after some later ones, or after a moment of silence.
 """
 
-from __future__ import annotations
-
 import random
 import select
 import socket

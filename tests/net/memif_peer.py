@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The client's side of memif's control channel: enough of it to come and to go."""
 
-from __future__ import annotations
-
 import array
 import os
 import socket

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Packets made by hand: a stream whose every field a test may set, and whole Ethernet frames."""
 
-from __future__ import annotations
-
 import secrets
 import socket
 import struct

@@ -2,8 +2,6 @@
 """A registered reader that checks the token ring: each text is complete once under its name, with
 the ids of libtok. Every text of a test must be another one."""
 
-from __future__ import annotations
-
 import numpy as np
 from bench.lab.beside import Beside
 from dpdk_tokd import RingError, RingReader

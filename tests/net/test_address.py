@@ -2,8 +2,6 @@
 """The appliance without --ip: which addresses it serves on each kind of port, and whether the
 kernel, where it has the same ones, keeps quiet."""
 
-from __future__ import annotations
-
 import shlex
 import shutil
 import socket

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Hundreds of texts in flight over a faulty wire: every client gets the reference's ids."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import socket

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The text of ids that went over the wire is Tokenizer.decode's, whatever the wire did to it."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 

@@ -4,8 +4,6 @@
 net_af_xdp and net_af_packet serve all other tests of this folder; net_ring those in tests/unit/app.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -4,8 +4,6 @@ bit of 0.1%, in each direction: none lost, none wrong, none twice.
 
 TESTS_FORWARDED=N: so many requests, instead of a few hundred."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

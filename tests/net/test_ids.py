@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The ids of a text that went over the wire are the reference's, whatever the wire did to it."""
 
-from __future__ import annotations
-
 import random
 import threading
 
 import numpy as np
 import pytest
 from dpdk_tokd import Client
-from faulty_wire import Faults, FaultyWire
 from netlab import SERVER_IP
 from samples import TEXTS, documents, random_bytes
 
@@ -78,29 +75,3 @@ def test_streamed_ids_come_in_order_and_before_the_end(client, expected):
     pieces = list(client.stream(text))
     assert np.concatenate(pieces).tolist() == expected(text)
     assert len(pieces) > 10
-
-
-FAULTS = {
-    "reordered": Faults(reorder=0.3),
-    "doubled": Faults(double=0.3),
-    "text lost": Faults(drop=0.2, drop_replies=0.0),
-    "replies lost": Faults(drop=0.0, drop_replies=0.2),
-    "lost both ways": Faults(drop=0.1),
-    "everything": Faults(drop=0.1, double=0.1, reorder=0.2),
-    "half lost": Faults(drop=0.5),
-}
-
-
-@pytest.mark.parametrize("name", FAULTS)
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-def test_faults_of_the_wire_do_not_change_ids(lab, appliance, expected, name, stream):
-    with FaultyWire(lab, FAULTS[name], seed=5) as faulty:
-
-        def connect() -> Client:
-            return Client("127.0.0.1", faulty.port, timeout=30, stream=stream)
-
-        with lab.call(connect) as client:
-            # So many packets that more than ten faults are sure.
-            for size in (0, 10, 1500, *([20_000] if name == "half lost" else [100_000] * 3)):
-                assert client.tokenize(real_text(size)).tolist() == expected(real_text(size))
-        assert faulty.dropped + faulty.doubled + faulty.reordered > 10

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What ordinary hosts send besides small IPv4 datagrams: IPv6, fragments, VLAN tags."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -10,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from dpdk_tokd import Client, Tokenizer
+from ended import ended
 from netlab import DRIVERS, NO_HUGE, SERVER_IP, SERVER_IP6, NetAppliance, NetLab, why_not
 from raw_client import RawStream, frame, send_frames
 
@@ -120,12 +119,7 @@ def test_ping_is_answered_up_to_the_mtu(lab6, dual, host, size):
     if shutil.which("ping") is None:
         pytest.skip("no ping: apt-get install iputils-ping")
     command = ["ip", "netns", "exec", lab6.namespace, "ping", "-c", "3", "-i", "0.05"]
-    done = subprocess.run(
-        [*command, "-W", "2", "-s", str(size), host],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ended(*command, "-W", "2", "-s", str(size), host)
     assert done.returncode == 0 and " 0% packet loss" in done.stdout, done.stdout
 
 

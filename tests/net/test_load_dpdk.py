@@ -2,8 +2,6 @@
 """tokd-load-dpdk against the real appliance over net_memif, and over net_af_xdp at both ends: right
 ids pass, wrong ones do not."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

@@ -2,8 +2,6 @@
 """Paths that take less than an Ethernet, as overlay networks and tunnels do: packets and replies
 fit, so nothing is lost or cut, and nothing is asked for again."""
 
-from __future__ import annotations
-
 import json
 import random
 import subprocess

@@ -2,8 +2,6 @@
 """What is wrong is refused with its reason or dropped, counted under its name, and changes
 nothing for the next text. One case of each kind, over a wire: tests/unit/app has every rule."""
 
-from __future__ import annotations
-
 import google_crc32c
 import pytest
 from dpdk_tokd import Client, Reason, TokdError, wire

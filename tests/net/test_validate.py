@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Clients show that their address is theirs, when the appliance asks them to."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from collections.abc import Iterator

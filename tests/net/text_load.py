@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Load on appliances while something happens to them; all ids are compared."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import threading

@@ -4,8 +4,6 @@ is answered once, with its own ids.
 
 TESTS_KILLS=N, TESTS_RESTARTS=N: so many, instead of two."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

@@ -4,8 +4,6 @@ load gets all its ids, and no reader sees a text wrong, or twice under one name.
 
 TESTS_KILLS=N: so many kills, instead of one of each."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import random

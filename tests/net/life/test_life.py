@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The appliance as a process: its time limits, its tables, and its end."""
 
-from __future__ import annotations
-
 import signal
 from contextlib import ExitStack
 

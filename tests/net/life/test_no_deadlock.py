@@ -5,8 +5,6 @@ doc/internals/architecture.md has the table: which line is the rule, and which t
 it. A test that hangs ends by the time-out of whoever waits, and fails.
 """
 
-from __future__ import annotations
-
 import subprocess
 import threading
 import time

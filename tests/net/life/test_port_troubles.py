@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What an operator is told once when a veth's checksums or its carrier go wrong."""
 
-from __future__ import annotations
-
 import pytest
 from dpdk_tokd import Client
 from netlab import SERVER_IP, run

@@ -4,8 +4,6 @@ and none has other ids than one of the vocabularies gives.
 
 TESTS_RELOADS=N, TESTS_RESTARTS=N: so many, instead of six and two."""
 
-from __future__ import annotations
-
 import base64
 import os
 import re

@@ -5,8 +5,6 @@ tests/golden compares the tokenizer with the references; this compares the appli
 tokenizer.
 """
 
-from __future__ import annotations
-
 import dpdk_tokd
 import pytest
 from dpdk_tokd import Client

@@ -2,8 +2,6 @@
 """--wipe: neither texts nor ids are left in the memory of the process. On a tap: other virtual
 drivers map buffers of the kernel, which are its own."""
 
-from __future__ import annotations
-
 import os
 import random
 import re

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The recipes of doc/user/security.md: an appliance of a user that is not root."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """--block-keys: a router on this host reads the keys of a prompt while it arrives."""
 
-from __future__ import annotations
-
 import subprocess
 
 import numpy as np

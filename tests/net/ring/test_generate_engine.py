@@ -2,21 +2,22 @@
 """Prompts to answers of an engine that is attached: client, dpdk-tokd, tokd-gpu --engine external,
 and back."""
 
-from __future__ import annotations
-
+import asyncio
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import pytest
-from dpdk_tokd import wire
+from dpdk_tokd import AsyncClient, Client, Reason, TokdError
 from dpdk_tokd.embeddings import Engine, LaneEnd
 from gpu_agent import Agent
 from netlab import SERVER_IP
 from samples import documents
-from test_generate import LANES, LENGTH, ROWS, STOP, Answer, Asker
 
+ROWS = 50257
+LANES = 2
 LAST = 50256  # what the model ends texts with
 
 
@@ -25,12 +26,12 @@ def next_id(ids: list[int]) -> int:
     return sum((i + 1) * x for i, x in enumerate(ids)) % 50000 if len(ids) % 61 else LAST
 
 
-def continued(prompt: list[int], limit: int) -> tuple[list[int], int]:
-    """What it makes of a prompt, and how that ends."""
+def continued(prompt: list[int], limit: int) -> list[int]:
+    """What it makes of a prompt."""
     ids = list(prompt)
-    while (following := next_id(ids)) != LAST and len(ids) - len(prompt) < limit:
-        ids.append(following)
-    return ids[len(prompt) :], LENGTH if len(ids) - len(prompt) == limit else STOP
+    for _ in range(limit):
+        ids.append(next_id(ids))
+    return ids[len(prompt) :]
 
 
 class Running:
@@ -59,7 +60,7 @@ class Running:
                 if taken:
                     texts[lane].append(value)
 
-    def __enter__(self) -> Running:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -79,35 +80,43 @@ def agent(tmp_path: Path) -> Iterator[Agent]:
 
 def test_answers_are_those_of_the_engine(start, lab, agent, gpt2):
     appliance = start("--sink", f"gpu=shm:{agent.socket}")
-    text = documents()
     sizes = [1, 40, 299, 1500, 4000]  # the last one in several slots of the ring
-    answers = [
-        Answer(text[1000 * i : 1000 * i + n], 20 * i + 1, flags=wire.F_STREAM * (i % 2))
-        for i, n in enumerate(sizes)
-    ]
-    with Running(agent), Asker(lab, (SERVER_IP, wire.PORT)) as asker:
-        asker.finish(*answers)
-    for a in answers:
-        ids, said, end = a.items()
-        assert (ids, end) == continued(gpt2.encode(a.text).tolist(), a.limit)
-        assert said.decode(errors="replace") == gpt2.decode(np.array(ids, np.uint32))
-    assert {a.items()[2] for a in answers} == {LENGTH, STOP}
+    prompts = [documents()[1000 * i : 1000 * i + n] for i, n in enumerate(sizes)]
+    ended = set()
+
+    async def work() -> None:
+        async def one(prompt: bytes, limit: int) -> None:
+            answer = client.generate(prompt, limit, skip_special_tokens=False)
+            made = [item async for item in answer]
+            want = [*continued(gpt2.encode(prompt).tolist(), limit), LAST]
+            want = want[: want.index(LAST)]
+            assert [id for id, _ in made if id is not None] == want
+            assert "".join(text for _, text in made) == gpt2.decode(np.array(want, np.uint32))
+            assert answer.ended == ("length" if len(want) == limit else "stop")
+            ended.add(answer.ended)
+
+        async with AsyncClient(SERVER_IP, timeout=60) as client:
+            await asyncio.gather(*(one(text, 20 * i + 1) for i, text in enumerate(prompts)))
+
+    with Running(agent):
+        lab.call(lambda: asyncio.run(work()))
+    assert ended == {"length", "stop"}
     assert appliance.counters()["streams_failed"] == 0
 
 
 def test_an_answer_fails_with_its_engine_and_the_next_one_answers_again(start, lab, agent, gpt2):
     start("--sink", f"gpu=shm:{agent.socket}")
-    prompt = b"for ever and ever"
-    with Asker(lab, (SERVER_IP, wire.PORT)) as asker:
-        cut, after = Answer(prompt, 1 << 20, flags=wire.F_STREAM), Answer(prompt, 5)
+    prompt = "for ever and ever"
+    with lab.call(lambda: Client(SERVER_IP, timeout=60)) as client:
+        answer = client.generate(prompt, 1 << 20, skip_special_tokens=False)
         with Running(agent) as running:
             running.engine.end = lambda *_: False  # type: ignore[method-assign]
-            while len(cut.bytes) < 300:
-                asker.step(cut)
-        asker.finish(cut)
-        assert cut.last is not None and cut.last.reason == wire.Reason.SINK
-        ids, _, end = cut.items()
-        assert end == 0 and ids == continued(gpt2.encode(prompt).tolist(), len(ids))[0]
+            made = [next(answer) for _ in range(30)]
+        with pytest.raises(TokdError) as failed:
+            made.extend(answer)
+        assert failed.value.reason is Reason.SINK and answer.ended is None
+        ids = [id for id, _ in made]
+        assert ids == continued(gpt2.encode(prompt).tolist(), len(ids))
         with Running(agent):
-            asker.finish(after)
-        assert after.items()[0] == ids[:5]
+            after = client.generate(prompt, 5, skip_special_tokens=False)
+            assert [id for id, _ in after if id is not None] == ids[:5]

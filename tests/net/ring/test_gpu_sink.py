@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Packets to embeddings: dpdk-tokd --sink gpu, tokd-gpu on the CPU; rows equal NumPy's."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Iterator
 from pathlib import Path

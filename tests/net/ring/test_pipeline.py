@@ -2,8 +2,6 @@
 """--pipeline gpu: texts whose ids no client wants go to tokd-gpu as bytes, which tokenizes them, on
 the CPU here. The rows are those of libtok's ids, whoever made them."""
 
-from __future__ import annotations
-
 import random
 import signal
 from collections.abc import Iterator

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The token ring as a reader on this host sees it, while clients are served over the wire."""
 
-from __future__ import annotations
-
 import json
 import mmap
 import os

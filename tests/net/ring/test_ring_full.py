@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A full token ring pushes back to the client, and nobody holds it for ever."""
 
-from __future__ import annotations
-
 import threading
 import time
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Readers of every kind at once, readers that die, and the appliance that does, over the wire."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import threading

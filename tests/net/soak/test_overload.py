@@ -10,8 +10,6 @@ what is served is counted in windows of 5 ms in which every text was begun on ti
 
 TESTS_OVERLOAD_S=N: each load runs 30 times for N seconds. Without it the test is skipped."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

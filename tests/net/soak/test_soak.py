@@ -2,8 +2,6 @@
 """The tasks soak, stages and queues of tools/sweep, shortened: real appliances over shared memory
 and over af_packet. boxes/soak.json has the whole run."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -5,8 +5,6 @@ machine and are printed only.
 
 TESTS_SOAK_S=N: for so many seconds, in periods of a minute."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

@@ -2,8 +2,6 @@
 """Folders that `AutoTokenizer.from_pretrained` loads: the tokenizer.json of a family, and the
 configuration that its models have."""
 
-from __future__ import annotations
-
 import json
 import lzma
 from pathlib import Path

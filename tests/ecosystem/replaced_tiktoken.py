@@ -2,8 +2,6 @@
 """A plugin of pytest: tiktoken has its encodings from the files of tools/fetch-vocab, and with
 $REPLACED_BY they are ours."""
 
-from __future__ import annotations
-
 import os
 from functools import cache
 from typing import Any

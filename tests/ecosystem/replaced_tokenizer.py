@@ -2,8 +2,6 @@
 """A plugin of pytest: `tokenizers.Tokenizer` is ours, of the kind that $REPLACED_BY names, if
 it names one."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

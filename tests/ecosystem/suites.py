@@ -2,8 +2,6 @@
 """The test-suite of another package, from its public repository, run with its classes and with
 ours."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What `python -m dpdk_tokd encode` reads and writes, by the libraries that own the formats."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

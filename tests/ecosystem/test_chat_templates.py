@@ -5,8 +5,6 @@ Templates: one that uses what templates use, and the published ones of the packa
 files alone are needed (pip install --no-deps trl).
 """
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import lzma

@@ -4,8 +4,6 @@
 All vectors of all-MiniLM-L6-v2 must be equal within 1e-5.
 """
 
-from __future__ import annotations
-
 import concurrent.futures
 import json
 import shutil

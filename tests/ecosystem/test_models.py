@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """transformers: collators, pipelines and generation, on tiny models with random weights"""
 
-from __future__ import annotations
-
 import threading
 from pathlib import Path
 

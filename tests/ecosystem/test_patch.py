@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """patch_transformers(): fallbacks, changes, threads, and when it is called"""
 
-from __future__ import annotations
-
 import copy
 import os
 import pickle

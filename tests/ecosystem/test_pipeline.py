@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`dpdk_tokd.Pipeline` beside transformers.pipeline, by libtok and by an appliance."""
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Iterator

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """datasets.map and PyTorch's DataLoader, with processes"""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The examples of doc/user/bulk.md for Ray Data and `datasets`, on processes of this machine."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """sentence-transformers, with the weights of all-MiniLM-L6-v2"""
 
-from __future__ import annotations
-
 TEXTS = ["A naïve café", "Berlin is the capital of Germany.", "word " * 600, "", "😀"]
 
 

@@ -4,8 +4,6 @@
 Medians of interleaved calls, each with text that is new to both.
 """
 
-from __future__ import annotations
-
 import itertools
 import statistics
 import time

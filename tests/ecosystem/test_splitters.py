@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """LangChain's and LlamaIndex's text splitters"""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -5,8 +5,6 @@ They come from the public repository at run time. Those of encodings that tools/
 not have are not counted.
 """
 
-from __future__ import annotations
-
 import shutil
 
 from suites import cloned, compare, failures

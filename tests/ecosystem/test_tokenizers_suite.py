@@ -5,8 +5,6 @@ They come from the public repository at run time. What fails there with tokenize
 it because it needs more from the network, is not counted.
 """
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Ids as tensors of PyTorch, in the memory where they are."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import dpdk_tokd

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """transformers: a family's tokenizer as AutoTokenizer loads it, and calls of it"""
 
-from __future__ import annotations
-
 import copy
 import json
 import pickle

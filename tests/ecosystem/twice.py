@@ -6,8 +6,6 @@
 `script` is a function of a test file. What it returns, and its arguments, are pickled.
 """
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import os

@@ -5,8 +5,6 @@ Files are made of GPT-2's first merges, so that hundreds of them load in no time
 vocabulary. Special tokens have texts that no merges make: libtok refuses others.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import random

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Templates, truncation and padding are the reference's: text by text, in batches, in pieces."""
 
-from __future__ import annotations
-
 import itertools
 import random
 from functools import cache

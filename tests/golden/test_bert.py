@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Ids of BERT's vocabularies equal the reference's: uncased and cased, whole and streamed."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import lzma

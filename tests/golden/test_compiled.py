@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A compiled vocabulary gives the ids of its source on slices of the three corpora."""
 
-from __future__ import annotations
-
 import os
 import random
 import subprocess

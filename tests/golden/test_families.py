@@ -7,8 +7,6 @@ they are: those that a public package has, by tools/fetch-vocab, and others in a
 doc/results/exactness.md says what was run with 100,000.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import lzma

@@ -5,8 +5,6 @@ The model is a byte-level BPE without merges, so ids are the bytes of normalized
 $TOK_GOLDEN_TEXTS is how many texts each has.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

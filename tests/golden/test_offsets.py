@@ -9,8 +9,6 @@ no set of tokens here has both. The reference's post-processors move offsets (tr
 is none but a template.
 """
 
-from __future__ import annotations
-
 import json
 import lzma
 import random

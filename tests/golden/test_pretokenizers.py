@@ -5,8 +5,6 @@ equal the reference's, whole and however the text is cut.
 $TOK_GOLDEN_TEXTS is how many texts each has.
 """
 
-from __future__ import annotations
-
 import json
 import random
 

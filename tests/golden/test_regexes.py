@@ -5,8 +5,6 @@ whole and however the text is cut.
 The expressions are those of published models. $TOK_GOLDEN_TEXTS is how many texts each has.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import re

@@ -5,8 +5,6 @@ mark (CLIP): ids and decoded text equal the reference's, whole and however the t
 $TOK_GOLDEN_TEXTS is how many texts each has.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -2,8 +2,6 @@
 """Texts for comparing a tokenizer with its reference, and the comparison, which shrinks a
 failure."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import random

@@ -2,8 +2,6 @@
 """The Debian packages: built in a clean Debian 12 with their Build-Depends alone, and checked by
 lintian; installed, run, upgraded, removed and purged in a fresh one (installed.sh)."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Worlds of many seeds hold; a seed replays exactly; a broken rule is noticed."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -6,8 +6,6 @@ Made without a mount or a loop device: GRUB's two stages are where they look for
 boot.img in the first sector and core.img right behind it, and mke2fs fills the one partition.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import struct
@@ -89,34 +87,17 @@ WantedBy=multi-user.target
 # What nothing here waits for: each is seconds in a guest. Of generators fstab's is enough. No udev:
 # it would look at all devices, which takes longest of all.
 MASKED = [
-    "systemd-udevd.service",
-    "systemd-udev-trigger.service",
-    "systemd-udevd-control.socket",
-    "systemd-udevd-kernel.socket",
-    "getty.target",
-    "systemd-update-utmp.service",
-    "systemd-update-utmp-runlevel.service",
-    "systemd-random-seed.service",
-    "systemd-journal-flush.service",
-    "systemd-modules-load.service",
-    "systemd-sysusers.service",
-    "systemd-tmpfiles-setup-dev.service",
-    "systemd-tmpfiles-clean.timer",
-    "systemd-user-sessions.service",
-    "systemd-logind.service",
-    "systemd-initctl.socket",
-    "kmod-static-nodes.service",
-    "modprobe@.service",
-    "proc-sys-fs-binfmt_misc.automount",
-    "sys-fs-fuse-connections.mount",
-    "sys-kernel-config.mount",
-    "sys-kernel-debug.mount",
-    "sys-kernel-tracing.mount",
-    "dev-mqueue.mount",
-    "cryptsetup.target",
-    "veritysetup.target",
-    "integritysetup.target",
-]
+    "systemd-udevd.service", "systemd-udev-trigger.service", "systemd-udevd-control.socket",
+    "systemd-udevd-kernel.socket", "getty.target", "systemd-update-utmp.service",
+    "systemd-update-utmp-runlevel.service", "systemd-random-seed.service",
+    "systemd-journal-flush.service", "systemd-modules-load.service", "systemd-sysusers.service",
+    "systemd-tmpfiles-setup-dev.service", "systemd-tmpfiles-clean.timer",
+    "systemd-user-sessions.service", "systemd-logind.service", "systemd-initctl.socket",
+    "kmod-static-nodes.service", "modprobe@.service", "proc-sys-fs-binfmt_misc.automount",
+    "sys-fs-fuse-connections.mount", "sys-kernel-config.mount", "sys-kernel-debug.mount",
+    "sys-kernel-tracing.mount", "dev-mqueue.mount", "cryptsetup.target", "veritysetup.target",
+    "integritysetup.target"
+]  # fmt: skip
 GENERATORS = ("systemd-fstab-generator",)
 
 
@@ -157,16 +138,8 @@ def _make(path: Path, root: Path, built: programs.Programs, vocabulary: Path) ->
             f.truncate(DISK_MB << 20)
         blocks = ((DISK_MB << 20) - START * SECTOR) // 4096
         command = [
-            "mke2fs",
-            "-q",
-            "-F",
-            "-t",
-            "ext4",
-            "-b",
-            "4096",
-            "-O",
-            "^has_journal,^metadata_csum",
-        ]
+            "mke2fs", "-q", "-F", "-t", "ext4", "-b", "4096", "-O", "^has_journal,^metadata_csum"
+        ]  # fmt: skip
         command += [
             "-E",
             f"offset={START * SECTOR},lazy_itable_init=1",

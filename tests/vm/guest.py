@@ -5,8 +5,6 @@ What tests read are lines of two at signs, a name, and a value ("@@ isolated 1")
 people, and printed when a test fails.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -6,8 +6,6 @@ All of it compiled here, by the same version of Python: in a guest that would ta
 else.
 """
 
-from __future__ import annotations
-
 import py_compile
 import subprocess
 import sys

@@ -2,8 +2,6 @@
 """An initramfs: busybox, programs with the libraries they need, and kernel modules with those they
 depend on."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import stat
@@ -14,53 +12,12 @@ from elftools.elf.elffile import ELFFile
 
 GUEST = Path(__file__).resolve().parent / "guest"
 APPLETS = [
-    "awk",
-    "basename",
-    "cat",
-    "chmod",
-    "cut",
-    "dmesg",
-    "echo",
-    "env",
-    "free",
-    "grep",
-    "head",
-    "hostname",
-    "id",
-    "ifconfig",
-    "insmod",
-    "ip",
-    "kill",
-    "killall",
-    "ln",
-    "ls",
-    "mkdir",
-    "mount",
-    "nc",
-    "nproc",
-    "ping",
-    "poweroff",
-    "printf",
-    "ps",
-    "readlink",
-    "rm",
-    "sed",
-    "seq",
-    "sh",
-    "sleep",
-    "sort",
-    "switch_root",
-    "sync",
-    "tail",
-    "taskset",
-    "test",
-    "timeout",
-    "touch",
-    "tr",
-    "umount",
-    "uname",
-    "wc",
-]
+    "awk", "basename", "cat", "chmod", "cut", "dmesg", "echo", "env", "free", "grep", "head",
+    "hostname", "id", "ifconfig", "insmod", "ip", "kill", "killall", "ln", "ls", "mkdir", "mount",
+    "nc", "nproc", "ping", "poweroff", "printf", "ps", "readlink", "rm", "sed", "seq", "sh",
+    "sleep", "sort", "switch_root", "sync", "tail", "taskset", "test", "timeout", "touch", "tr",
+    "umount", "uname", "wc"
+]  # fmt: skip
 FOLDERS = ("lib", "drivers")  # where libraries are, see guest/init
 
 

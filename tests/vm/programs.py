@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """dpdk-tokd for a guest's CPU, which is not the one that build/ is for."""
 
-from __future__ import annotations
-
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path

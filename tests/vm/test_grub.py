@@ -3,8 +3,6 @@
 tokd-gpu, tokd-exporter and tokd-gateway by their units, on what tokd-host made ready; then spoilt,
 and reverted."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -2,8 +2,6 @@
 """The image of tools/image: its programs, started as config/kubernetes starts them, in buildah's
 chroot, with the pod's capabilities and a container's system calls."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

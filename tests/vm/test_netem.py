@@ -4,8 +4,6 @@ direction: none lost, none wrong. The client is outside; what the ring has comes
 
 TESTS_NETEM=N: so many requests, instead of 100."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections import Counter

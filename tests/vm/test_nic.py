@@ -3,8 +3,6 @@
 an isolated core; on x86-64, and on aarch64 in a BlueField's stead. tokd-host gives it the card, and
 takes it back. The client is outside, its texts the tests' own."""
 
-from __future__ import annotations
-
 import json
 import random
 from dataclasses import dataclass

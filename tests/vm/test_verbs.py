@@ -6,8 +6,6 @@ again, and nothing is lost.
     client [tap] == dpdk-tokd 192.168.77.1 == RoCE == 192.168.77.2 tokd-gpu == rows, a file
 """
 
-from __future__ import annotations
-
 import socket
 import time
 from pathlib import Path
@@ -30,14 +28,9 @@ WORD = random_table(ROWS, DIM, SEED)
 ROWS_S = 60.0
 MEMORY_MB = 1536
 MODULES = (
-    "virtio_pci",
-    "virtio_net",
-    "virtio_console",
-    "dummy",
-    "crc32_generic",
-    "ib_uverbs",
-    "rdma_rxe",
-)
+    "virtio_pci", "virtio_net", "virtio_console", "dummy", "crc32_generic", "ib_uverbs",
+    "rdma_rxe"
+)  # fmt: skip
 PROGRAMS = ("app/tokd-gpu", "tests/unit/gpu/sink/subscriber", "tests/unit/gpu/transport/verbs_pair")
 DRIVERS = ("librte_bus_vdev", "librte_mempool_ring", "librte_net_af_packet")
 

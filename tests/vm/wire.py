@@ -4,8 +4,6 @@
 namespace: client 10.99.0.2 [tap] ======= QEMU, virtio-net, an IOMMU, vfio-pci, dpdk-tokd 10.99.0.1
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import struct

@@ -6,8 +6,6 @@ Another compiler gives other counts, so that with one the test is skipped. Where
 or there are fewer: build/venv/bin/python tests/golden/instructions/counted.py
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import warnings

@@ -2,8 +2,6 @@
 """`dpdk_tokd.hf.HFTokenizer` does what `tokenizers.Tokenizer` does: every field of every encoding,
 for texts and pairs, split by the caller or not, truncated, padded, with template or without."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import lzma
@@ -21,16 +19,9 @@ from dpdk_tokd.hf.arrays import ArrayEncoder
 
 FAMILIES = ["gpt2", "cl100k", "llama3", "qwen3", "deepseek", "gemma3", "bert", "t5", "umt5", "xlmr"]
 FIELDS = [
-    "ids",
-    "type_ids",
-    "tokens",
-    "offsets",
-    "word_ids",
-    "special_tokens_mask",
-    "attention_mask",
-    "sequence_ids",
-    "n_sequences",
-]
+    "ids", "type_ids", "tokens", "offsets", "word_ids", "special_tokens_mask", "attention_mask",
+    "sequence_ids", "n_sequences"
+]  # fmt: skip
 
 
 def loaded(family: str):

@@ -2,8 +2,6 @@
 """`as_hf` of vocabularies that are no `tokenizer.json`: the document that is made of them does in
 `tokenizers` what they do here; without a document everything else works."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import random

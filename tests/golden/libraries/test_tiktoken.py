@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`dpdk_tokd.as_tiktoken` does what `tiktoken.Encoding` does."""
 
-from __future__ import annotations
-
 import pickle
 import random
 

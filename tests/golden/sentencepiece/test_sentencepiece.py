@@ -6,8 +6,6 @@ tokenizers. Small models are trained here, so that something is compared on any 
 come by tools/fetch-vocab, Gemma 3's lies in ../shared/vocab beside the repository where it is.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import struct

@@ -5,8 +5,6 @@ they decode to equal that package's, whole and however the text is cut.
 All models are trained here, or made.
 """
 
-from __future__ import annotations
-
 import random
 import subprocess
 from pathlib import Path

@@ -7,8 +7,6 @@ Models are trained here under all options, or made at random, with sums that are
 rounding decides; T5's, umT5's and j2's own come by tools/fetch-vocab.
 """
 
-from __future__ import annotations
-
 import io
 import itertools
 import random
@@ -37,36 +35,12 @@ OWN = [
     "\u3000",
 ]
 OWN += [
-    "\x01",
-    "\x01 ",
-    " \x02 ",
-    "\t",
-    "\n ",
-    "ﬁ",
-    "①",
-    "½",
-    "㎏",
-    "ﷺ",
-    "e\u0301",
-    "が",
-    "か\u3099",
-]
+    "\x01", "\x01 ", " \x02 ", "\t", "\n ", "ﬁ", "①", "½", "㎏", "ﷺ", "e\u0301", "が", "か\u3099"
+]  # fmt: skip
 OWN += [
-    "ｶﾞ",
-    "ｶ",
-    "ﾞ",
-    "각",
-    "ᄀ",
-    "ᅡ",
-    "ᆨ",
-    "\u200b",
-    "\u00ad",
-    "</s>",
-    "<unk>",
-    "<0x41>",
-    "[A]",
-    "<a b>",
-]
+    "ｶﾞ", "ｶ", "ﾞ", "각", "ᄀ", "ᅡ", "ᆨ", "\u200b", "\u00ad", "</s>", "<unk>", "<0x41>", "[A]",
+    "<a b>"
+]  # fmt: skip
 OWN += ["<extra_id_0>", f"{MARK}<extra_id_0>", "[eod]", "[web", "=====", "\u0301", "Å"]
 
 

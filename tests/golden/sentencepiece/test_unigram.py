@@ -5,8 +5,6 @@ Models are trained here on the corpora, or made at random with many ties; T5's a
 are used where tools/fetch-vocab has put them, and XLM-R's where tests/support/xlmr.py has.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import random
@@ -109,14 +107,8 @@ def ascii_model():
 
 # What stands before and behind a code point, so that its class of grapheme clusters shows.
 FRAMES = (
-    "{}a\u0301",
-    "\u0600{}",
-    "©\u200d{}",
-    "क्{}\u0301",
-    "가{}\u0301",
-    "각{}\u0301",
-    "ᄀ{}\u0301",
-)
+    "{}a\u0301", "\u0600{}", "©\u200d{}", "क्{}\u0301", "가{}\u0301", "각{}\u0301", "ᄀ{}\u0301"
+)  # fmt: skip
 
 
 def test_clusters_of_all_code_points(tmp_path):

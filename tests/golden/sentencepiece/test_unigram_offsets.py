@@ -4,8 +4,6 @@
 The reference's post-processors may move offsets: there is none here but a template.
 """
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Callable

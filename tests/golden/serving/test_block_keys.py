@@ -5,8 +5,6 @@ those that vLLM's own code gave (tools/gen/vllm-block-keys).
 TOK_GOLDEN_BLOCKS=1000000 compares so many random blocks of each scheme, within two minutes of a CPU
 in all."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

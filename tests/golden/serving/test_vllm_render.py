@@ -6,8 +6,6 @@ with the state that vLLM gave with the one before.
 Models whose vocabulary is not there are skipped.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

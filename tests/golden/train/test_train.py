@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`tok train` on small texts: the reference's vocabularies, and what it refuses."""
 
-from __future__ import annotations
-
 import json
 import random
 import resource

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Vocabularies learned from slices of the corpora: the reference's, and the ids they give too."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

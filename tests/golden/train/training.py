@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Training by `tok train` and by Hugging Face tokenizers, with the same settings."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -2,8 +2,6 @@
 """tools/gpu-check where there is no GPU: its build, its parts and limits, what it writes; and all
 that can be run as threads."""
 
-from __future__ import annotations
-
 import array
 import ast
 import json
@@ -20,6 +18,7 @@ import pytest
 from bench.gpu_check import build, figures, main, parts, report
 from bench.gpu_check.phases import a_exact, c_processes, e_engines
 from bench.gpu_check.run import Late, NotRun, Run, Wrong
+from ended import ended
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -360,7 +359,7 @@ def test_wrong_options_are_refused_by_name(capsys):
 @pytest.mark.skipif(has_gpu(), reason="this machine has a GPU")
 def test_without_a_gpu_it_says_so_and_claims_nothing(tmp_path):
     command = ["env", "-i", ROOT / "tools/gpu-check", "--out", tmp_path / "out"]
-    end = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    end = ended(*command)
     assert end.returncode == 77 and end.stdout.startswith("gpu-check: no GPU: not run: "), end
     assert not (tmp_path / "out").exists()
 
@@ -430,9 +429,7 @@ def tree(tmp_path_factory) -> Path:
     """The tracked files alone, as an archive has them; built in an empty environment."""
     if build.find_nvcc() is None:
         pytest.skip("nvcc was not found")
-    listed = subprocess.run(
-        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    listed = ended("git", "ls-files", "-z", cwd=ROOT)
     if listed.returncode != 0:
         pytest.skip("not a checkout of git: which files an archive has cannot be told")
     to = tmp_path_factory.mktemp("tree")
@@ -441,9 +438,7 @@ def tree(tmp_path_factory) -> Path:
             (to / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, to / name)
     command = ["env", "-i", to / "tools/gpu-check", "--build-only"]
-    end = subprocess.run(
-        command, capture_output=True, text=True, timeout=1500, cwd="/", check=False
-    )
+    end = ended(*command, timeout=1500, cwd="/")
     assert end.returncode == 0, end.stdout + end.stderr
     return to
 
@@ -457,7 +452,7 @@ def test_an_archive_builds_in_an_empty_environment(tree):
 @pytest.mark.slow
 def test_every_part_that_needs_no_gpu_is_right(tree, tmp_path):
     command = [sys.executable, tree / "tools/gpu-check", "--device", "cpu", "--out", tmp_path]
-    end = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
+    end = ended(*command, timeout=400)
     assert end.returncode == 0, end.stdout + end.stderr
     said = json.loads((tmp_path / "gpu-check.json").read_text())
     assert said["state"] == "Complete" and said["device"] == "cpu"

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Public headers compile by themselves, in C and C++, with include/ and nothing else."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

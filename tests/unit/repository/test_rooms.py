@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Inclusions and imports between folders run one way, as these tables say."""
 
-from __future__ import annotations
-
 import ast
 import re
-import subprocess
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+from ended import ended
 
 ROOT = Path(__file__).resolve().parents[3]
 SOURCES = (".c", ".h", ".cpp", ".cu", ".cuh")
@@ -169,9 +167,7 @@ def included(path: str, sources: set[str]) -> Iterator[str]:
 
 
 def tracked(*folders: str) -> list[str]:
-    listed = subprocess.run(
-        ["git", "-C", ROOT, "ls-files", *folders], capture_output=True, text=True, check=False
-    )
+    listed = ended("git", "-C", ROOT, "ls-files", *folders)
     if not listed.stdout:
         pytest.skip("not a git checkout: the list of sources is git's")
     return [path for path in listed.stdout.split() if (ROOT / path).is_file()]

@@ -2,12 +2,12 @@
 """tools/test's last line: what meson's logs say, and what only one of them says."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import suite_totals
+from ended import ended
 from suite_totals import Totals, add, diagnoses
 
 # As meson 1.0.1 writes them: a suite for a program with subtests, and one for all without.
@@ -80,9 +80,7 @@ def test_missing_logs_are_a_failure(tmp_path):
 def test_what_had_no_run_is_counted_with_its_reason(tmp_path):
     totals(tmp_path)
     command = [sys.executable, suite_totals.__file__, "--skipped", "tools/arm: no compiler"]
-    run = subprocess.run(
-        [*command, tmp_path / "testlog"], capture_output=True, text=True, check=False
-    )
+    run = ended(*command, tmp_path / "testlog")
     assert "skipped: 1 x tools/arm: no compiler\n" in run.stdout
     assert run.stdout.endswith("3 passed, 0 failed, 3 skipped\n")
     assert run.returncode == 0

@@ -4,7 +4,6 @@
 import json
 import os
 import re
-import subprocess
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from bench import task as tasks
 from bench.sweep import table
 from bench.task import Missing, WrongIds
 from bench.texts import encode_texts, slices
+from ended import ended
 from sweep_made import swept
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -258,8 +258,5 @@ def test_what_cannot_be_read_is_named(ranks_file, tmp_path):
     for file, complaint in (("absent", "No such file"), ("none", "not a file of slices"),
                             ("odd", "not a file of slices")):  # fmt: skip
         path = str(tmp_path / file)
-        run = subprocess.run(
-            [PROGRAM, "bench", "--vocab", ranks_file, "--warm-up", path, "--slices", path],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        run = ended(PROGRAM, "bench", "--vocab", ranks_file, "--warm-up", path, "--slices", path)
         assert run.returncode == 1 and file in run.stderr and complaint in run.stderr

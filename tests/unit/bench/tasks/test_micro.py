@@ -3,7 +3,6 @@
 
 import os
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from bench.programs import TOKD_MICRO
 from bench.sweep import box as boxes
 from bench.task import Context, Missing, WrongIds
 from dpdk_tokd.fetch.packages import data_home
+from ended import ended
 
 ROOT = Path(__file__).resolve().parents[4]
 MS = 20
@@ -287,9 +287,7 @@ def test_rdma_is_measured_where_there_is_a_device(tmp_path):
     ],
 )
 def test_options_that_cannot_be_are_refused(options, complaint):
-    done = subprocess.run(
-        [TOKD_MICRO, *options], capture_output=True, text=True, check=False, timeout=60
-    )
+    done = ended(TOKD_MICRO, *options)
     assert done.returncode == 2 and complaint in done.stderr
 
 

@@ -135,7 +135,7 @@ static const struct opt_program program = {
 		"The\n"
 		"consumer, on the device, computes a row for each id. Subscribers read the rows.\n"
 		"\n"
-		"Without a GPU or a model: --table random:50257x768. For example:\n"
+		"For example (--table random:50257x768 needs neither a GPU nor a model):\n"
 		"  tokd-gpu --table model.safetensors --device cuda:0",
 	.defs = defs,
 	.n_defs = sizeof(defs) / sizeof(defs[0]),

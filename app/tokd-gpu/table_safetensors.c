@@ -250,9 +250,8 @@ tokg_safetensors_find(struct tokg_table_file *f, struct tokg_error *err)
 		if (tok_json_tree_read(&tree, text, length, &at) && tok_json_is_object(tree.root))
 			good = take_tensors(f, tree.root, sizeof(length) + length, err);
 		else
-			good = tokg_agent_wrong(err,
-				"table %s: the safetensors header is not a JSON object: %s",
-				f->path, at.why != NULL ? at.why : "another value");
+			good = tokg_agent_wrong(err, "table %s: the safetensors header: %s",
+				f->path, at.why != NULL ? at.why : "not a JSON object");
 		tok_json_tree_free(&tree);
 	}
 	free(text);

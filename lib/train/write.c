@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Write a tokenizer.json without jansson, which would hold the whole file in memory and would order
- * and indent it differently. Keys, order and white space are as the `tokenizers` crate writes them.
- */
+/* Write a tokenizer.json: keys, order and white space are as the `tokenizers` crate writes them. */
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -18,7 +18,7 @@ def cpus() -> int:
 def quota() -> int:
     """As many CPUs as this process's control group has time for. The group is asked once."""
     group = "/"  # as a container sees its own
-    with suppress(OSError), open("/proc/self/cgroup") as file:
+    with suppress(OSError), open("/proc/self/cgroup", errors="surrogateescape") as file:
         for line in file.read().splitlines():
             if line.startswith("0::"):  # of version 2
                 group = line[3:]

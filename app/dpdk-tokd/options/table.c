@@ -240,7 +240,7 @@ const struct opt_program tokd_program = {
 		 "a\n"
 		 "worker with its own queue and token ring.\n"
 		 "\n"
-		 "dpdk-tokd -h lists the EAL options. For example:\n"
+		 "For example (dpdk-tokd -h lists the EAL options):\n"
 		 "  dpdk-tokd -l 1-4 -a 0000:03:00.0 -- --vocab gpt2",
 	.defs = defs,
 	.n_defs = sizeof(defs) / sizeof(defs[0]),

@@ -31,8 +31,10 @@ def main() -> int:
     if args.list:
         show_list()
         return 0
-    if args.name and args.name not in table():
-        parser.error(f"{args.name}: not in --list; --hub REPO gets that of any model on the Hub")
+    if args.name is not None and args.name not in table():
+        parser.error(f"{args.name!r}: not in --list; --hub REPO gets any model's tokenizer.json")
+    if args.hub == "":
+        parser.error("--hub: give a repository, as in Qwen/Qwen3-0.6B")
     try:
         path = fetch_from_hub(args.hub, args.dir) if args.hub else fetch(args.name, args.dir)
     except (FetchError, OSError) as error:

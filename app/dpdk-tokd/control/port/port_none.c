@@ -165,9 +165,9 @@ tokd_port_explain_none(uint16_t n_queues, const char *vocab)
 		"%s --no-pci --vdev=net_af_packet0,iface=eth0,qpairs=%u -- --vocab %s\n",
 		lcores, n_queues, vocab);
 	TOKD_LOG(port, ERR,
-		"one that the kernel, and ssh, can do without, by AF_XDP: ethtool -L eth1 combined "
-		"%u; dpdk-tokd -l %s --no-pci --vdev=net_af_xdp0,iface=eth1,queue_count=%u -- --vocab "
-		"%s\n",
+		"a kernel interface for DPDK alone (ssh over it stops), by AF_XDP: ethtool -L eth1 "
+		"combined %u; dpdk-tokd -l %s --no-pci --vdev=net_af_xdp0,iface=eth1,queue_count=%u "
+		"-- --vocab %s\n",
 		n_queues, lcores, n_queues, vocab);
 	TOKD_LOG(port, ERR,
 		"a TAP interface, to try it on this machine: add --no-pci "

@@ -73,7 +73,7 @@ tokd_frag_ipv4(struct tokd_worker *w, struct rte_mbuf *m)
 	const uint32_t len = rte_be_to_cpu_16(ip->total_length);
 	struct rte_mbuf *all;
 
-	/* RFC 791 3.1, Total Length: 16 bits, of the datagram as of its fragments. */
+	/* RFC 791 3.1, Total Length: a datagram has at most 65,535 bytes. */
 	if (w->frags == NULL || len == m->l3_len || at + len > UINT16_MAX) {
 		tokd_drop(w, m, C_DROP_IP_FRAGMENT);
 		return NULL;

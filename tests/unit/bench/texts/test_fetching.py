@@ -52,7 +52,7 @@ def test_what_cannot_be_fetched_has_a_remedy(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["fetch", "llama3"])
     with pytest.raises(SystemExit, match="2"):
         __main__.main()
-    assert "llama3: not in --list; --hub REPO gets" in capsys.readouterr().err
+    assert "'llama3': not in --list; --hub REPO gets" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with pytest.raises(packages.FetchError, match="pip install huggingface_hub"):
         vocabs.fetch_from_hub("org/model", tmp_path)

@@ -171,7 +171,7 @@ TEST(safetensors_that_lie_are_refused_by_name)
 			"lacks the word table"},
 		{"{}", 0, "lacks the word table"},
 		{"[]", 0, "not a JSON object"},
-		{"{\"wte", 0, "not a JSON object"},
+		{"{\"wte", 0, "header: a string does not end"},
 		{"{" WTE ",\"wpe.weight\":{\"dtype\":\"F32\",\"shape\":[2,3],"
 		 "\"data_offsets\":[24,48]}}",
 			48, "the position table has rows of 3"},

@@ -107,6 +107,35 @@ TEST(vllm_has_the_keys_of_version_0_32)
 	tokb_free(k);
 }
 
+/* All pairs of cuts, at once and one by one, with the state used again. */
+TEST(cuts_change_no_key)
+{
+	for (int scheme = 0; scheme < TOKB_SCHEMES; scheme++) {
+		const size_t bytes = tokb_key_bytes(scheme);
+		struct tokb_options o = {.scheme = scheme, .block_size = 7, .seed = TEXT("0")};
+		uint8_t whole[8 * 32], cut[8 * 32];
+		struct tokb *k;
+
+		o.cache_salt = scheme != TOKB_LLM_D ? (struct tokb_text)TEXT("salt") : o.cache_salt;
+		k = make(o);
+		assert_int_equal(tokb_feed(k, some_ids(), 60, whole), 8);
+		for (size_t a = 0; a <= 60; a++) {
+			for (size_t b = a; b <= 60; b++) {
+				size_t made;
+
+				tokb_reset(k);
+				made = tokb_feed(k, some_ids(), a, cut);
+				made += tokb_feed(k, some_ids() + a, b - a, cut + bytes * made);
+				assert_int_equal(made, b / 7);
+				made += tokb_feed(k, some_ids() + b, 60 - b, cut + bytes * made);
+				assert_int_equal(made, 8);
+				assert_memory_equal(cut, whole, 8 * bytes);
+			}
+		}
+		tokb_free(k);
+	}
+}
+
 TEST(a_copy_begins_anew_with_the_same_options)
 {
 	for (int scheme = 0; scheme < TOKB_SCHEMES; scheme++) {

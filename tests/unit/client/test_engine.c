@@ -1050,3 +1050,46 @@ TEST(lies_are_not_believed)
 		world_free(w);
 	}
 }
+
+/* Headers whose every field may be anything: memory stays whole, and the engine comes to an end. */
+static void
+noise(struct world *w, struct datagram *d)
+{
+	struct tokd_rep *rep = (void *)d->data;
+	uint32_t *fields[] = {&rep->ack, &rep->credit, &rep->first, &rep->total, &rep->ids_crc,
+		&rep->reason, &rep->text_end};
+
+	for (uint32_t i = world_dice(w, 4); i-- > 0;)
+		*fields[world_dice(w, 7)] =
+			world_dice(w, 2) ? world_dice(w, 100) : UINT32_MAX - world_dice(w, 3);
+	if (world_dice(w, 4) == 0)
+		rep->sack = w->seed;
+	if (world_dice(w, 16) == 0)
+		rep->flags ^= 1u << world_dice(w, 8);
+	if (world_dice(w, 16) == 0) {
+		rep->count = world_dice(w, 300);
+		d->len = (uint32_t)sizeof(*rep) + 4 * rep->count;
+	}
+}
+
+WORLD_TEST_IN(noise_in_replies_harms_nobody, world_of(16))
+{
+	static struct text t[400];
+	uint32_t begun = 0, ended = 0;
+
+	w->spoil = noise;
+	w->lose = 50;
+	while (ended < 400) {
+		struct tokd_request *r;
+
+		for (; begun < 400 && tokd_engine_pending(w->e) < 16; begun++)
+			text_begin(w, &t[begun], world_dice(w, 20000), 0, 20001);
+		world_step(w);
+		while ((r = tokd_engine_done(w->e)) != NULL)
+			ended++;
+		assert_true(ended + tokd_engine_pending(w->e) == begun);
+	}
+	for (uint32_t i = 0; i < 400; i++)
+		text_free(&t[i]);
+	assert_int_equal(tokd_engine_pending(w->e), 0);
+}

@@ -370,3 +370,68 @@ TEST(what_cannot_be_an_answer_is_not_taken)
 		world_free(w);
 	}
 }
+
+static void
+noise(struct world *w, struct datagram *d)
+{
+	struct tokd_rep *rep = (void *)d->data;
+	uint32_t *fields[] = {&rep->ack, &rep->credit, &rep->first, &rep->total, &rep->ids_crc,
+		&rep->reason, &rep->text_end};
+
+	for (uint32_t i = world_dice(w, 3); i-- > 0;)
+		*fields[world_dice(w, 7)] =
+			world_dice(w, 2) ? world_dice(w, 5000) : UINT32_MAX - world_dice(w, 3);
+	if (world_dice(w, 4) == 0 && d->len > sizeof(*rep))
+		d->data[sizeof(*rep) + world_dice(w, d->len - (uint32_t)sizeof(*rep))]++;
+	if (world_dice(w, 16) == 0)
+		rep->flags ^= (uint16_t)(1u << world_dice(w, 12));
+	if (world_dice(w, 16) == 0) {
+		rep->count = world_dice(w, 1000);
+		d->len = (uint32_t)sizeof(*rep) + rep->count;
+	}
+}
+
+/* Memory stays whole, every request ends, and no slot is lost. */
+TEST(noise_in_answers_harms_nobody)
+{
+	enum { N = 300, AT_ONCE = 8 };
+	const struct tokd_engine_config config = {.epoch = 77,
+		.requests = AT_ONCE,
+		.packets = 128,
+		.payload = TOKD_WIRE_PAYLOAD,
+		.timeout_ns = 5000 * MS,
+		.rto_least_ns = 5 * MS,
+		.first_stream_id = UINT64_MAX - 100};
+	struct world *w = world_make(&config);
+	static struct text t[N];
+	uint32_t begun = 0, ended = 0;
+
+	w->spoil = noise;
+	w->lose = 50;
+	while (ended < N) {
+		struct tokd_request *r;
+		struct tokd_made made;
+		const char *text;
+		uint32_t sum = 0;
+
+		for (; begun < N && tokd_engine_pending(w->e) < AT_ONCE; begun++)
+			prompt_begin(w, &t[begun], world_dice(w, 3000), 1 + world_dice(w, 200),
+				world_dice(w, 2) ? 0 : 6100);
+		world_step(w);
+		while ((r = tokd_engine_done(w->e)) != NULL) {
+			while (tokd_engine_made(w->e, r, &made, &text, w->now)) {
+				for (uint32_t i = 0; i < made.text; i++)
+					sum += (uint8_t)text[i];
+				assert_true(text + made.text <= r->out + r->max_ids);
+			}
+			assert_true(r->made <= r->limit && sum < UINT32_MAX);
+			if (r->status != TOKD_PENDING) {
+				ended++;
+				text_free((struct text *)r);
+			}
+		}
+	}
+	finish_cancels(w);
+	assert_int_equal(tokd_engine_pending(w->e), 0);
+	world_free(w);
+}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Form C in pieces: what waits and for how long, the limit, pieces that end against an inaccessible
- * page. tests/golden/test_nfc.py compares with the reference, however texts are cut.
+ * Form C in pieces: examples cut in every way, what waits and for how long, the limit, pieces that
+ * end against an inaccessible page. tests/golden/test_nfc.py compares with the reference.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,6 +14,84 @@
 #include "unicode/utf8.h"
 
 #define TEXT_MAX 8192
+
+static size_t
+count_chars(const char *text)
+{
+	size_t n = 0;
+
+	for (const char *p = text; *p != '\0'; p++)
+		n += (*p & 0xc0) != 0x80;
+	return n;
+}
+
+static void
+assert_form_c(const char *text, const char *want)
+{
+	size_t n = strlen(text), chars = count_chars(text);
+	uint8_t out[3 * TEXT_MAX];
+
+	assert_true(chars >= 1 && chars <= 12);
+	for (uint64_t bits = 0; bits < 1ull << (chars - 1); bits++) {
+		size_t got = nfc_pieces((const uint8_t *)text, n, nfc_by_bits, &bits, out);
+
+		if (got != strlen(want) || memcmp(out, want, got) != 0)
+			fail_msg("\"%s\" cut as 0x%llx", text, (unsigned long long)bits);
+	}
+}
+
+TEST(marks_compose_with_their_starter)
+{
+	assert_form_c("e\u0301", "\u00e9");
+	assert_form_c("lie\u0301s", "li\u00e9s");
+	assert_form_c("e\u0301\u0301", "\u00e9\u0301");
+	assert_form_c("a\u0302\u0301-", "\u1ea5-");
+	assert_form_c("\u212b\u2126K\u0338", "\u00c5\u03a9K\u0338");
+	assert_form_c("<\u0338=\u0338", "\u226e\u2260");
+	assert_form_c("1\u0301x", "1\u0301x");
+	/* starters that compose with starters */
+	assert_form_c("\u0cc6\u0cc2\u0cd5!", "\u0ccb!");
+	assert_form_c("\u0dd9\u0dcf\u0dca", "\u0ddd");
+	assert_form_c("\u1025\u102e\u102e", "\u1026\u102e");
+	assert_form_c("\u304b\u3099\u304b", "\u304c\u304b");
+	/* a mark of the same class in between blocks, one of a lower class does not, a starter does
+	 */
+	assert_form_c("u\u0305\u0301", "u\u0305\u0301");
+	assert_form_c("u\u0316\u0301", "\u00fa\u0316");
+	assert_form_c("e!\u0301", "e!\u0301");
+}
+
+TEST(marks_are_put_in_order)
+{
+	assert_form_c("e\u0301\u0323", "\u1eb9\u0301");
+	assert_form_c("\u00e9\u0323", "\u1eb9\u0301");
+	assert_form_c("q\u0301\u0323\u0301\u0316", "q\u0323\u0316\u0301\u0301");
+	assert_form_c("\u1e69\u031b", "\u1e69\u031b"); /* composes over it */
+	/* none of which composes with anything */
+	assert_form_c("x\u0305\u0316", "x\u0316\u0305");
+	/* without a starter */
+	assert_form_c("\u0301\u0323", "\u0323\u0301");
+	assert_form_c("\u0301", "\u0301");
+	assert_form_c("\n\u0301\u0323e\u0301", "\n\u0323\u0301\u00e9");
+	/* excluded from composition; of two marks; of three parts */
+	assert_form_c("\u0958\u0f73", "\u0915\u093c\u0f71\u0f72");
+	assert_form_c("a\u0344", "\u00e4\u0301");
+	assert_form_c("\U0001d160\u0301", "\U0001d158\U0001d165\U0001d16e\u0301");
+	/* two starters that compose with nothing */
+	assert_form_c("\u0f43\u0f43\u0f71!", "\u0f42\u0fb7\u0f42\u0fb7\u0f71!");
+}
+
+TEST(hangul_is_composed)
+{
+	assert_form_c("\u1112\u1161\u11ab\u1100\u1173\u11af", "\ud55c\uae00");
+	assert_form_c("\uac00\u11a8\u11a8", "\uac01\u11a8");
+	assert_form_c("\uac01\u11a8", "\uac01\u11a8");
+	assert_form_c("\uac00\u11a7", "\uac00\u11a7");
+	assert_form_c("\u1100\u1100\u1161", "\u1100\uac00");
+	assert_form_c("\u1100\u0301\u1161", "\u1100\u0301\u1161");
+	assert_form_c("\u1161\u11a8", "\u1161\u11a8");
+	assert_form_c("\u1113\u1161\u1112\u1176", "\u1113\u1161\u1112\u1176");
+}
 
 TEST(waiting_ends_with_the_next_starter)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Words to ids: the trie with failure links against longest match by its definition, on small
- * random vocabularies; when ids come; bounds that hold.
+ * random vocabularies; every split; when ids come; bounds that hold.
  */
 
 #include <stdio.h>
@@ -190,6 +190,43 @@ make_marked(struct small_pieces *sp)
 	sp->pretok = TOK_PRETOK_BERT;
 	for (; sp->n < sizeof(text) / sizeof(text[0]); sp->n++)
 		strcpy(sp->text[sp->n], text[sp->n]);
+}
+
+TEST(every_split_gives_the_same_ids)
+{
+	uint64_t seed = 22;
+	struct small_pieces sp;
+
+	make_marked(&sp);
+	build(&sp, 7);
+	for (int round = 0; round < 4000; round++) {
+		char text[128] = "";
+		uint32_t want[400], got[400], n, wants;
+		struct tok_stream s;
+
+		for (uint32_t i = small_random(&seed, 14); i > 0; i--)
+			strcat(text,
+				marked[small_random(&seed, sizeof(marked) / sizeof(marked[0]))]);
+		n = (uint32_t)strlen(text);
+		wants = (uint32_t)tok_encode(sp.v, NULL, text, n, 0, want, 400).produced;
+		for (uint32_t cut = 0; cut <= n; cut++) {
+			uint32_t gots;
+
+			tok_stream_init(&s, sp.v, NULL, 0);
+			gots = feed(&s, text, cut, false, got);
+			gots += feed(&s, text + cut, n - cut, true, got + gots);
+			assert_int_equal(gots, wants);
+			assert_memory_equal(got, want, wants * sizeof(*want));
+		}
+		tok_stream_init(&s, sp.v, NULL, 0);
+		wants = 0;
+		for (uint32_t i = 0; i < n; i++)
+			wants += feed(&s, text + i, 1, false, got + wants);
+		wants += feed(&s, NULL, 0, true, got + wants);
+		assert_memory_equal(got, want, wants * sizeof(*want));
+		assert_int_equal(tok_stream_waiting(&s), 0);
+	}
+	tok_vocab_free(sp.v);
 }
 
 TEST(marks_are_ordered_before_they_are_matched)

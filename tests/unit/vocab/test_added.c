@@ -144,6 +144,47 @@ FOLDER_TEST(what_is_recognised_is_a_choice)
 	tok_vocab_free(v);
 }
 
+struct row {
+	const char *flags; /* of the token "ab", id 261 */
+	const char *text, *want;
+};
+
+FOLDER_TEST(flags_are_the_references)
+{
+	static const struct row rows[] = {
+		{"", "xab ab", "x[261] [261]"},
+		{"\"lstrip\":true,", "x \t ab", "x[261]"},
+		{"\"lstrip\":true,", " ab \n", "[261] \n"},
+		{"\"lstrip\":true,",
+			"x \xc2\xa0\xe3\x80\x80"
+			"ab",
+			"x[261]"},
+		{"\"rstrip\":true,", "ab \t x", "[261]x"},
+		{"\"rstrip\":true,", "ab ab \n", "[261][261]"},
+		{"\"rstrip\":true,\"lstrip\":true,", " ab  ab \nx", "[261][261]x"},
+		{"\"single_word\":true,", "xab ab abx ab", "xab [261] abx [261]"},
+		{"\"single_word\":true,", "abab ab-ab", "abab [261]-[261]"},
+		{"\"single_word\":true,",
+			"ab_ ab\xcc\x81 \xc3\xa9"
+			"ab",
+			"ab_ ab\xcc\x81 \xc3\xa9"
+			"ab"},
+		{"\"single_word\":true,\"lstrip\":true,", "x ab y", "x[261] y"},
+		{"\"normalized\":true,", "xab", "x[261]"},
+	};
+
+	for (size_t i = 0; i < N(rows); i++) {
+		char added[200];
+		struct tok_vocab *v;
+
+		snprintf(added, sizeof(added),
+			"{\"id\":261,\"content\":\"ab\",%s\"special\":false}", rows[i].flags);
+		v = load(state, added);
+		assert_encoded(v, rows[i].text, 0, rows[i].want);
+		tok_vocab_free(v);
+	}
+}
+
 static size_t
 waiting_after(const struct tok_vocab *v, const char *text, uint32_t flags)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Compiled vocabularies: they give the ids of what they were compiled from; a file that is damaged,
- * or of something else, is refused. fuzz_compiled has those that somebody made up, checksums and
- * all.
+ * or of something else, is refused; one that somebody made up, checksums and all, is refused or
+ * does no harm.
  */
 #include <fcntl.h>
 #include <glob.h>
@@ -14,10 +14,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <mix.h>
 #include "tables/crc32.h"
 #include "compiled/compiled.h"
 #include "fixture.h"
 #include "sp_file.h"
+
+#define CRAFTED 100 /* files of each kind */
 
 static const char sample[] =
 	"hello wORLd, ab abc'RE  they'll hell he\xc3\xa9l \r\n e\xcc\x81 \xe4\xb8\xad\xe6\x96\x87 "
@@ -25,6 +28,14 @@ static const char sample[] =
 	"hellohellohellohellohell       \n\n end \xf0\x9f\x98\x80 hell <|endoftext|><|endof";
 #define N_SAMPLE (sizeof(sample) - 1)
 #define FLAGS (TOK_TEMPLATE | TOK_SPECIAL)
+
+static uint64_t seed = 1;
+
+static size_t
+below(size_t n)
+{
+	return (size_t)(dice_throw(&seed) % n);
+}
 
 /* ---- the kinds there are ---- */
 
@@ -475,7 +486,111 @@ FOLDER_TEST(what_another_program_wrote_is_refused_by_what_it_is)
 	free(data);
 }
 
+/* What it gives does not matter: it ends, within the room that it says it needs. */
+static void
+use(const struct tok_vocab *v)
+{
+	static struct tok_stream s;
+	static uint8_t text[N_SAMPLE * 4096];
+	uint32_t *ids = malloc(tok_encode_bound(v, N_SAMPLE, FLAGS) * sizeof(*ids));
+	struct tok_cache *cache = tok_cache_create(v, 64, NULL);
+	struct tok_result r;
+
+	assert_non_null(ids);
+	assert_non_null(cache);
+	r = tok_encode(
+		v, cache, sample, N_SAMPLE, FLAGS, ids, tok_encode_bound(v, N_SAMPLE, FLAGS));
+	assert_true(r.status == TOK_OK || r.error == TOK_ERROR_CARRY);
+	r = tok_decode(v, ids, r.produced, text, sizeof(text));
+	assert_true(r.status == TOK_OK || r.error == TOK_ERROR_ID);
+	free(ids);
+	tok_stream_init(&s, v, cache, FLAGS);
+	for (size_t at = 0; at < N_SAMPLE; at++) {
+		size_t room = tok_stream_bound(&s, 1);
+
+		assert_true(room <= TOK_STREAM_HELD_MAX);
+		ids = malloc(room * sizeof(*ids));
+		assert_non_null(ids);
+		r = tok_stream_feed(&s, sample + at, 1, at + 1 == N_SAMPLE, ids, room);
+		assert_true(r.status == TOK_OK || r.error == TOK_ERROR_CARRY);
+		free(ids);
+		if (r.status == TOK_BAD)
+			break;
+	}
+	tok_cache_free(cache);
+}
+
+/* Another value for a word, mostly one that means something. */
+static uint32_t
+other_word(const uint8_t *table, size_t words, uint32_t old)
+{
+	uint32_t word;
+
+	switch (below(7)) {
+	case 0:
+		return 0;
+	case 1:
+		return UINT32_MAX;
+	case 2:
+		return old + 1;
+	case 3:
+		return old - 1;
+	case 4:
+		return old ^ 1u << below(32);
+	case 5:
+		return (uint32_t)below(600);
+	default:
+		memcpy(&word, table + 4 * below(words), sizeof(word));
+		return word;
+	}
+}
+
+FOLDER_TEST(made_up_tables_are_refused_or_do_no_harm)
+{
+	const struct tok_load_opts opts = {.mem = &plain_mem};
+
+	for (size_t i = 0; i < N_KINDS; i++) {
+		uint32_t n_refused = 0;
+		char path[PATH_MAX];
+		uint8_t *data;
+		size_t n;
+
+		compile(state, kinds[i].put(state), kinds[i].algo, path);
+		data = read_all(path, &n);
+		for (uint32_t round = 0; round < CRAFTED; round++) {
+			struct tok_compiled_header kept = *header_of(data);
+			const struct tok_compiled_table *t;
+			uint32_t old, new;
+			uint8_t *at;
+			struct tok_error err;
+			struct tok_vocab *v;
+
+			do
+				t = &kept.table[below(TOK_N_TABLES)];
+			while (t->bytes < 4);
+			at = data + t->off + 4 * below(t->bytes / 4);
+			memcpy(&old, at, sizeof(old));
+			new = other_word(data + t->off, t->bytes / 4, old);
+			memcpy(at, &new, sizeof(new));
+			repair(data, n);
+			v = tok_vocab_load(put_file(state, "b.tokv", data, n), &opts, &err);
+			if (v != NULL)
+				use(v);
+			else
+				n_refused++;
+			tok_vocab_free(v);
+			memcpy(at, &old, sizeof(old));
+			*header_of(data) = kept;
+		}
+		print_message("# %s: %u of %u refused\n", kinds[i].name, n_refused, CRAFTED);
+		assert_true(n_refused > CRAFTED / 4);
+		free(data);
+	}
+}
+
 /* ---- memory ---- */
+
+static const struct tok_vocab *uncompiled;
 
 /* What was loaded does not need its file. */
 static void
@@ -483,15 +598,19 @@ use_without(const struct tok_vocab *v, const char *path)
 {
 	assert_string_equal(tok_vocab_info(v).storage, "memory");
 	assert_int_equal(unlink(path), 0);
-	assert_same_ids(v, v);
+	assert_same_ids(uncompiled, v);
 }
 
 FOLDER_TEST(the_callers_memory_has_copies_of_all_tables)
 {
+	const char *from = put_llama3(state);
+	struct tok_vocab *v = load(from, NULL);
 	char path[PATH_MAX];
 
-	compile(state, put_llama3(state), NULL, path);
+	compile(state, from, NULL, path);
+	uncompiled = v;
 	assert_memory_may_end(path, use_without);
+	tok_vocab_free(v);
 }
 
 /* Where none are reserved the load fails, and says what to do. */

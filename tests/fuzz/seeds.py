@@ -557,8 +557,8 @@ def compiled() -> list[bytes]:
 
     tables, numbers = range(41), 255
     back = (0x80 // len(tables) + 1) * len(tables)  # from 0x80 on counted from the end
-    seeds = [bytes([kind]) for kind in range(13)]
-    for kind in range(13):
+    seeds = [bytes([kind]) for kind in range(14)]
+    for kind in range(14):
         changes = [(0, 3, 5), (0, 1, 2**32 - 1), (back, 8, 1)]
         for t in tables:
             way, place, value = changes[(kind + t) % 3]

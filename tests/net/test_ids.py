@@ -7,6 +7,7 @@ import threading
 import numpy as np
 import pytest
 from dpdk_tokd import Client
+from faulty_wire import Faults, FaultyWire
 from netlab import SERVER_IP
 from samples import TEXTS, documents, random_bytes
 
@@ -75,3 +76,20 @@ def test_streamed_ids_come_in_order_and_before_the_end(client, expected):
     pieces = list(client.stream(text))
     assert np.concatenate(pieces).tolist() == expected(text)
     assert len(pieces) > 10
+
+
+@pytest.mark.parametrize(
+    ("faults", "sizes"),
+    [
+        # So many packets that more than ten faults are sure.
+        pytest.param(Faults(drop_replies=0.2), (0, 10, 1500, *[100_000] * 3), id="replies lost"),
+        pytest.param(Faults(drop=0.5), (0, 10, 1500, 20_000), id="half lost"),
+    ],
+)
+def test_faults_of_the_wire_do_not_change_ids(lab, appliance, expected, faults, sizes):
+    with FaultyWire(lab, faults, seed=5) as faulty:
+        where = ("127.0.0.1", faulty.port)
+        with lab.call(lambda: Client(*where, timeout=30, stream=True)) as client:
+            for size in sizes:
+                assert client.tokenize(real_text(size)).tolist() == expected(real_text(size))
+        assert faulty.dropped > 10

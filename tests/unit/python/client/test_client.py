@@ -169,6 +169,25 @@ def test_a_refusal_has_its_reason(appliance: Appliance, client: Client, reason: 
     assert len(client.tokenize("text")) == 4
 
 
+def test_a_stream_that_is_sent_again_gives_each_id_once(
+    appliance: Appliance, client: Client
+) -> None:
+    def reply(req: wire.Req, text: bytes) -> list[bytes]:
+        if appliance.data > 1:
+            return appliance.done(req, text)
+        half = appliance.done(req, text, flags=0, n_ids=len(text) // 2)
+        return half + appliance.fail(req, Reason.EXPIRED)
+
+    appliance.reply = reply
+    with Client("127.0.0.1", appliance.port, stream=True) as streamed:
+        assert bytes(streamed.tokenize("a longer text").astype("u1")) == b"a longer text"
+    appliance.data = 0
+    pieces = list(client.stream("a longer text"))
+    assert b"".join(bytes(ids.astype("u1")) for ids in pieces) == b"a longer text"
+    assert [len(ids) for ids in pieces] in ([6, 7], [13])  # both replies may come at once
+    assert client.resends == 1
+
+
 def test_silence_ends_at_the_time_limit(silent: Appliance) -> None:
     with Client("127.0.0.1", silent.port, timeout=0.1) as client:
         begun = time.monotonic()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dpdk_tokd import EmbeddingReader, RingError
+from dpdk_tokd import EmbeddingReader, RingDropped, RingError, RingRefused
 from dpdk_tokd.embeddings import Engine, LaneEnd, Prompt
 from gpu_agent import Agent, Generator, Poster
 
@@ -155,6 +155,39 @@ def test_a_client_cancels(agent: Agent) -> None:
         wait_for(engine, prompt.lane, end=LaneEnd.CANCELLED)
 
 
+def test_an_engine_that_is_killed_cuts_its_texts_and_a_next_one_comes(agent: Agent) -> None:
+    program = """
+        import sys, time
+        from dpdk_tokd.embeddings import Engine
+        engine = Engine(sys.argv[1])
+        print("attached", flush=True)
+        while True:
+            for prompt in engine.poll():
+                while not engine.put([prompt.lane], [5])[0]:
+                    time.sleep(0.001)
+            time.sleep(0.001)
+        """
+    command = [sys.executable, "-c", textwrap.dedent(program), str(agent.subscribers)]
+    with Generator(agent) as generator:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            try:
+                assert process.stdout is not None and process.stdout.readline() == "attached\n"
+                serial = generator.prompt([1, 2], limit=9, grant=9)
+                assert generator.hear() == ["token", str(serial), "0", "5"]
+                with pytest.raises(RingRefused, match="is attached: there is one at a time"):
+                    Engine(agent.subscribers)
+            finally:
+                process.kill()
+        assert generator.hear() == ["ended", str(serial), str(int(LaneEnd.CUT))]
+        agent.wait_for(f"engine of pid {process.pid} detached")
+        with Engine(agent.subscribers) as engine:
+            serial = generator.prompt([1], limit=1, grant=1)
+            [prompt] = prompts_of(engine, 1)
+            wait_for(engine, prompt.lane, granted=1)
+            assert engine.put([prompt.lane], [6]).all()
+            assert generator.hear() == ["token", str(serial), "0", "6"]
+
+
 def test_a_child_of_an_engine_does_not_keep_it_attached(agent: Agent) -> None:
     program = """
         import os, sys
@@ -219,6 +252,19 @@ def test_calls_with_memory_that_does_not_fit_are_refused(agent: Agent) -> None:
     with pytest.raises(RingError, match="the engine is closed"):
         engine.look([1])
     assert engine.closed
+
+
+def test_an_engine_that_does_not_poll_is_dropped(tmp_path: Path) -> None:
+    options = ("--lanes", "1", "--engine", "external", "--subscriber-timeout", "200")
+    with (
+        Agent(tmp_path, *options) as agent,
+        Engine(agent.subscribers) as engine,
+        Poster(agent) as poster,
+    ):
+        for i in range(200):
+            poster.post(i, [1] * 900)
+        with pytest.raises(RingDropped, match="raise --out-bytes or --subscriber-timeout"):
+            prompts_of(engine, 1)
 
 
 def test_it_closes_when_the_agent_ends(agent: Agent) -> None:

@@ -4,6 +4,7 @@
 import json
 import os
 import shutil
+import signal
 import socket
 import time
 from collections.abc import Callable, Sequence
@@ -35,6 +36,8 @@ class Appliance(DpdkTokd):
     """Started; ready where the context is entered, stopped where it is left. Several may use one
     folder: each has a log of its own, and the same control socket."""
 
+    seen_to_end = False  # a test was told its exit code
+
     def __init__(
         self,
         folder: Path,
@@ -62,6 +65,15 @@ class Appliance(DpdkTokd):
     def ready(self) -> Self:
         self.wait_ready(READY_S)
         return self
+
+    def wait(self, timeout_s: float) -> int | None:
+        code = super().wait(timeout_s)
+        self.seen_to_end |= code is not None
+        return code
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        self.seen_to_end = True
+        return super().stop(number)
 
     def wait_for(self, text: str, timeout_s: float = READY_S) -> str:
         return super().wait_for(text, timeout_s)

@@ -4,6 +4,7 @@
 from pathlib import Path
 
 import pytest
+from texts import CORPORA, DATA
 from training import (
     BERT,
     BertSettings,
@@ -18,14 +19,13 @@ from training import (
 
 dpdk_tokd = pytest.importorskip("dpdk_tokd", reason="pip install ./python")
 
-CORPORA = ("english", "code", "multi")
 SLICE = 1_000_000  # bytes
 
 
 @pytest.fixture(scope="module", params=CORPORA)
 def text(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A slice of a corpus, cut between lines."""
-    path = Path.home() / ".local/share/dpdk-tokd/corpus" / f"{request.param}.txt"
+    path = DATA / f"{request.param}.txt"
     if not path.is_file():
         pytest.skip(f"{path} is missing: run tools/fetch-corpus")
     with path.open("rb") as corpus:

@@ -46,7 +46,9 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     names = inspect.signature(pyfuncitem.obj).parameters
-    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    assert (
+        asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names})) is None
+    )
     return True
 
 

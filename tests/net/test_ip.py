@@ -118,8 +118,9 @@ def test_neighbours_find_the_ipv6_address(lab6, dual):
 def test_ping_is_answered_up_to_the_mtu(lab6, dual, host, size):
     if shutil.which("ping") is None:
         pytest.skip("no ping: apt-get install iputils-ping")
-    command = ["ip", "netns", "exec", lab6.namespace, "ping", "-c", "3", "-i", "0.05"]
-    done = ended(*command, "-W", "2", "-s", str(size), host)
+    # With -w it waits for each answer; else, without data to time, it ends behind the last request.
+    command = ["ip", "netns", "exec", lab6.namespace, "ping", "-c", "3", "-i", "0.2", "-w", "5"]
+    done = ended(*command, "-s", str(size), host)
     assert done.returncode == 0 and " 0% packet loss" in done.stdout, done.stdout
 
 

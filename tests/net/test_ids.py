@@ -81,7 +81,7 @@ def test_streamed_ids_come_in_order_and_before_the_end(client, expected):
 @pytest.mark.parametrize(
     ("faults", "sizes"),
     [
-        # So many packets that more than ten faults are sure.
+        # Texts long enough for more than ten faults.
         pytest.param(Faults(drop_replies=0.2), (0, 10, 1500, *[100_000] * 3), id="replies lost"),
         pytest.param(Faults(drop=0.5), (0, 10, 1500, 20_000), id="half lost"),
     ],

@@ -144,8 +144,9 @@ struct tok_result encode_all(const struct vocab *v, struct encoder_text *text, u
 
 #define LONG_BYTES ((size_t)512 << 10)
 
+extern uint32_t long_threads_most; /* of a text; at most one per CPU by affinity in any case */
+
 /* How many threads, and so encoders, are worth it for a text of n bytes: usually one. */
-extern uint32_t long_threads_most; /* of the process; besides, one per CPU by affinity */
 uint32_t long_threads(const struct tok_vocab *v, size_t n, uint32_t flags);
 
 /* As tok_encode by so many threads, into room for tok_encode_bound() ids. */

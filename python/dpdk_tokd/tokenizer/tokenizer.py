@@ -36,7 +36,7 @@ if TYPE_CHECKING:  # which takes longer to import than the rest
     from ..hf import HFTokenizer
     from ..tiktoken import Encoding
 
-libtok.limit_threads(quota())  # which does not see the control group
+libtok.limit_threads(quota())  # by itself it counts the CPUs of the affinity alone
 
 ONE_TEXT = (str, bytes, bytearray, memoryview)  # OneText
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The minimal build: nvcc, gcc and g++ alone make the programs that the parts run.
 
-An object is made again when its source, any header or its command has changed. Without RDMA,
-libnuma and cmocka: what is left out is refused by name, or has a small stand-in.
+An object is made again when its source, any header or its command has changed. RDMA, libnuma and
+cmocka are left out: what needs RDMA ends with an error that says so, and NO_CMOCKA replaces cmocka.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def local(texts: list[str]) -> None:
     assert_type(dpdk_tokd.__version__, str)
     assert_type(dpdk_tokd.hf.fallbacks, Counter[str])
     assert callable(dpdk_tokd.bulk.encode_files)
-    print(dpdk_tokd.Tokeniser)  # type: ignore[attr-defined]
+    print(dpdk_tokd.Tokeniser)  # type: ignore[attr-defined] # pyright: ignore
 
 
 def served(path: Path) -> None:

@@ -76,16 +76,16 @@ void tokb_free(struct tokb *k);
 void tokb_reset(struct tokb *k);
 
 /*
- * For memory of the caller's, of tokb_bytes(k), aligned as a uint32_t: begin a sequence there with
- * the options of k. Allocates nothing.
+ * Begin a sequence with the options of k in the caller's memory: tokb_bytes(k) bytes, aligned as a
+ * uint32_t. Allocates nothing.
  */
 void tokb_copy(struct tokb *to, const struct tokb *k);
 size_t tokb_bytes(const struct tokb *k);
 
 /*
- * The next ids of the sequence. Writes a key for each block that they fill, tokb_key_bytes() each,
- * and returns how many: at most n / block_size, rounded up. However the ids are cut, the keys are
- * the same. `keys` is aligned as its type: for llm-d, uint64_t. Allocates nothing.
+ * Feed the next ids of the sequence. Writes a key of tokb_key_bytes() for each block that they
+ * fill, and returns how many: at most n / block_size, rounded up. The keys do not depend on how the
+ * ids are cut. `keys` is aligned as its type: for llm-d, uint64_t. Allocates nothing.
  */
 size_t tokb_feed(struct tokb *k, const uint32_t *ids, size_t n, void *keys);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * libtokd-client: sends texts to one dpdk-tokd or several, and gets their ids or a model's answers;
- * or sends ids, and gets their text. Many at a time, over one UDP socket for each dpdk-tokd.
- * doc/user/clients.md has an example. A client and its requests belong to one thread at a time.
+ * libtokd-client: sends texts to one or several dpdk-tokd, and gets their ids or a model's answers;
+ * or sends ids and gets their text. Many requests at a time, over one UDP socket for each
+ * dpdk-tokd. doc/user/clients.md has an example. A client and its requests belong to one thread at
+ * a time.
  *
  * Allocates nothing after tokd_client_open(). Texts and ids stay in the caller's memory.
  */
@@ -163,9 +164,10 @@ TOKD_API struct tokd_client *tokd_client_open(const char *hosts, uint16_t port,
 	const struct tokd_client_options *options, char error[TOKD_ERROR_MAX]);
 
 /*
- * Cancels requests in progress: then the caller may reuse their memory. Of each with GENERATE it
- * tells the appliance to stop, once and without waiting: if that packet is lost, the lane is free
- * after --stream-timeout. A child by fork may close its copy, and tells nothing. NULL is allowed.
+ * Cancels requests in progress; the caller may then reuse their memory. For each with GENERATE it
+ * sends one packet that tells the appliance to stop, and does not wait: if that is lost, the lane
+ * is free after --stream-timeout. A forked child may close its copy; that sends nothing. NULL is
+ * allowed.
  */
 TOKD_API void tokd_client_close(struct tokd_client *c);
 
@@ -204,7 +206,7 @@ TOKD_API void tokd_client_cancel(struct tokd_client *c, struct tokd_request *r);
  * GENERATE: takes the next item of the answer. False: no more have arrived. What was taken is
  * acknowledged now and then, by this call. `text`: of `made->text` bytes, in r->out; valid until
  * the next call for this client. The last item has `end`, no id, and perhaps text: bytes that no id
- * completed to a character. Take all each time that the request is returned, also when it has
+ * completed to a character. Take all items each time the request is returned, even if it has
  * failed: what has arrived is right.
  */
 TOKD_API bool tokd_client_made(

@@ -64,7 +64,7 @@ TOKD_API void tokd_engine_take(
 TOKD_API uint32_t tokd_engine_tick(struct tokd_engine *e, uint64_t now_ns);
 /* Time of the next time-out; UINT64_MAX: none. May be early, never late. */
 TOKD_API uint64_t tokd_engine_next(const struct tokd_engine *e);
-/* A POLL is to be sent now. */
+/* True: a POLL must be sent now. */
 TOKD_API bool tokd_engine_owes(const struct tokd_engine *e);
 /* Up to `max` packets to send now. */
 TOKD_API uint32_t tokd_engine_packets(

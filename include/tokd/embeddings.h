@@ -24,8 +24,9 @@
  *
  * An entry with status SHED is a notice, without rows: dpdk-tokd did not wait for tokd-gpu
  * (--sink-full=shed). Every text of its `instance` and `worker` with a serial up to its `request`
- * that had neither LAST nor ABORT before the notice is shed: nothing more of it comes. Drop what
- * came of it. The notice is repeated when a subscriber attaches, and after a restart of the agent.
+ * that had neither LAST nor ABORT before the notice is shed: nothing more of it comes. Discard what
+ * you have of it. The notice is repeated when a subscriber attaches, and after a restart of the
+ * agent.
  */
 #ifndef TOKD_EMBEDDINGS_H
 #define TOKD_EMBEDDINGS_H

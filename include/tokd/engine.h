@@ -6,14 +6,15 @@
  * It sends a tokg_subscribe_req with TOKG_SUBSCRIBE_ENGINE and gets a tokg_engine_rep with the
  * subscriber's descriptors, and one more (device cuda: all is in the outputs):
  *
- *   outputs   as a subscriber's, and behind them, sealed like them:
+ *   outputs   as a subscriber's, and after them, sealed like them:
  *             at ids_off    the ids of all rows: entry.ids says where an entry's are
  *             at shown_off  struct tokd_lane_shown[lanes]
  *   made      struct tokd_lane_made[lanes], then uint32_t[lanes][room]; the engine writes it
  *
- * A prompt is the entry with TOKG_GENERATE, its text's last one. It has status OK, and so have all
- * before it: else ids are not of the table; end it as CUT. It names a lane, and which use of that
- * lane it is, never 0. Keep both as TOKD_LANE(lane, use).
+ * An entry with TOKG_GENERATE completes a prompt: it is the last one of its text. If it, or one
+ * before it, has another status than OK, some ids are not in the table: end the lane as CUT. The
+ * entry names a lane, and which use of that lane this is, never 0. Keep both as TOKD_LANE(lane,
+ * use).
  *
  *   OPEN      the engine may make `granted` ids in all, and not more: then the lane is paused
  *   ended     by the engine, or by the consumer: cancelled, cut, of a producer that is gone, or
@@ -25,12 +26,12 @@
  * table or of another use, more ids than are granted, or an end that an engine may not give ends
  * the lane as CUT. So does the end of the engine's connection, for all lanes that it has.
  *
- * What an engine stores late, after its end: `made` of the device cpu is new for each engine, so it
- * reaches nothing. With the device cuda it may reach a lane that the next engine has by then. Each
- * word has its use, and an engine keeps its own counts, so such a word is never taken for another:
- * the lane ends as CUT, or the next look stores count and end again. So an engine looks at a lane
- * until the look says that it has ended, also after tokd_engine_end: until the consumer has taken
- * the end, the lane is OPEN and paused.
+ * A replaced engine may still store. With the device cpu that has no effect, because `made` is new
+ * for each engine. With the device cuda it may overwrite a word of a lane that the next engine has
+ * by then. Each word has its use, and an engine keeps its own counts, so such a word is never taken
+ * for another: the lane ends as CUT, or the next look stores count and end again. So keep looking
+ * at a lane until the look says that it has ended, also after tokd_engine_end: until the consumer
+ * has taken the end, the lane is OPEN and paused.
  *
  * All calls for one lane are made by one thread; lanes are independent.
  */

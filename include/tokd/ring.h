@@ -57,8 +57,10 @@ static_assert(offsetof(struct tokd_ring_hdr, tail) == 128, "token ring header is
 enum tokd_rec_kind {
 	TOKD_REC_TOKENS = 1, /* `count` ids follow the header */
 	TOKD_REC_PAD = 2,    /* nothing here: skip `bytes` */
-	/* Not for readers: `count` bytes for the client follow the header. Text of ids that are
-	 * decoded; or, behind LAST and without flags, a part of an answer (TOKD_F_GENERATE). */
+	/*
+	 * Not for readers: `count` bytes for the client follow the header: the text of decoded ids;
+	 * or, after LAST and without flags, a part of an answer (TOKD_F_GENERATE).
+	 */
 	TOKD_REC_TEXT = 3,
 	TOKD_REC_BYTES = 4, /* a whole text that the GPU tokenizes: its `count` bytes follow */
 };
@@ -69,7 +71,7 @@ enum tokd_rec_flags {
 	TOKD_REC_FIRST = 1 << 0, /* the first record of its stream */
 	TOKD_REC_LAST = 1 << 1,	 /* the last: the stream is complete */
 	TOKD_REC_ABORT = 1 << 2, /* the last: the stream failed, `reason` says why; count is 0 */
-	TOKD_REC_KEYS = 1 << 3,	 /* keys of the blocks that end in it are behind the ids */
+	TOKD_REC_KEYS = 1 << 3,	 /* keys of the blocks that end in it follow the ids */
 };
 
 /*

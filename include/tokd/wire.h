@@ -2,9 +2,9 @@
 /*
  * The wire protocol of dpdk-tokd, over UDP. doc/reference/protocol.md explains it; this file
  * defines it. All fields and ids are little-endian. A header of 64 bytes is followed by `length`
- * bytes of text or `count` ids, of 4 bytes or, with TOKD_F_SHORT, of 2. With TOKD_F_DECODE ids, of
- * 4 bytes, go to the server, and bytes of text come back: where a field speaks of text it means
- * these ids, as bytes, and where it speaks of ids it means these bytes.
+ * bytes of text, or by `count` ids of 4 bytes (with TOKD_F_SHORT: 2). With TOKD_F_DECODE the client
+ * sends ids of 4 bytes and gets text: then fields that speak of text count the bytes of these ids,
+ * and fields that speak of ids count the bytes of the text.
  */
 #ifndef TOKD_WIRE_H
 #define TOKD_WIRE_H
@@ -54,9 +54,8 @@ enum tokd_wire_flags {
 };
 
 /*
- * With GENERATE the answer is a row of these, without padding, each followed by its text. Where a
- * field speaks of ids it means the bytes of the answer. The answer ends with one whose `end` is
- * not 0.
+ * With GENERATE the answer is a sequence of these, without padding, each followed by its text.
+ * Fields that speak of ids count the bytes of the answer. In the last one `end` is not 0.
  */
 struct tokd_made {
 	uint32_t id;   /* TOKD_MADE_END in the last one */
@@ -133,8 +132,8 @@ static_assert(offsetof(struct tokd_req, reply_max) == 44, "wire request is ABI")
 static_assert(offsetof(struct tokd_req, cookie) == 48, "wire request is ABI");
 
 /*
- * Server to client. In all versions of the protocol the same: the size, magic, version, type, FAIL,
- * epoch, stream_id, reason and `speaks` of a reply with TOKD_R_VERSION.
+ * Server to client. In a reply with TOKD_R_VERSION, these are the same in all versions of the
+ * protocol: size, magic, version, type, FAIL, epoch, stream_id, reason and `speaks`.
  */
 struct tokd_rep {
 	uint32_t magic;	    /* TOKD_WIRE_MAGIC */

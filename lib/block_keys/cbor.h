@@ -22,7 +22,7 @@ enum cbor_type {
 #define CBOR_NULL 0xf6
 #define CBOR_HEAD_MAX 9u
 #define CBOR_ID_MAX 5u
-#define CBOR_IDS_OVER 3u /* bytes that cbor_ids() may write behind its result */
+#define CBOR_IDS_OVER 3u /* bytes that cbor_ids() may write after its result */
 
 /* Bytes of a head. */
 static inline uint32_t

@@ -117,7 +117,7 @@ void path_begin(struct appliance *a, const struct tokd_client_options *o);
 /* Bytes of text in a packet that fits; of a reply that fits, 0: not known. */
 uint32_t path_payload(const struct appliance *a);
 uint32_t path_reply_max(const struct appliance *a);
-/* True: the path takes less than a->mtu was, or more. That says now how much. */
+/* True: the MTU of the path has changed; a->mtu has the new one. */
 bool path_learn(struct appliance *a);
 
 /* spread.c */
@@ -132,5 +132,5 @@ bool spread_is_answer(struct appliance *a, const void *datagram, size_t len);
 /* It has answered texts, with whatever. */
 void spread_heard(struct appliance *a);
 bool spread_any_is_up(const struct tokd_client *c);
-/* What time has brought: an appliance is down, or a probe is due. */
+/* To be called as time passes: finds appliances that are down, and probes that are due. */
 void spread_tick(struct tokd_client *c, struct appliance *a, uint64_t now);

@@ -208,7 +208,7 @@ tick_all(struct tokd_client *c, uint64_t now)
 
 		if (!a->drained)
 			continue;
-		/* Of another path the kernel may know, and not a word of it come here. */
+		/* The kernel may have learned of another path without anything arriving here. */
 		if (tokd_engine_tick(a->engine, now) > 0 || now >= a->path_at)
 			path_changed(a, now);
 		spread_tick(c, a, now);
@@ -333,8 +333,9 @@ tokd_client_made(
 	const bool taken = tokd_engine_made(a->engine, r, made, text, now);
 
 	/*
-	 * Acknowledgements at once: of a slow caller the appliance shall hear before all is taken,
-	 * and one that has taken all may wait for datagrams, which these let go.
+	 * Acknowledge at once. With a slow caller the appliance should hear before everything is
+	 * taken; and a caller that has taken everything may wait for datagrams that only this lets
+	 * the appliance send.
 	 */
 	transmit(c, a, now);
 	return taken;

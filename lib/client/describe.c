@@ -65,7 +65,7 @@ tokd_reason_remedy(enum tokd_reason reason)
 				: "use client and appliance of the same release";
 }
 
-/* What else a reason means, or may mean, for a text that a model shall continue; NULL: nothing. */
+/* What else a reason may mean for a prompt; NULL: nothing. */
 static const char *
 generate_remedy(const struct tokd_request *r)
 {

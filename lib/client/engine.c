@@ -146,8 +146,8 @@ engine_let_go(struct tokd_engine *e, struct slot *s)
 }
 
 /*
- * The request is over, and its lane at the appliance may not be: without a word it would go on for
- * nobody. POLLs say so; tokd_engine_tick() repeats them.
+ * The request is over, but its lane at the appliance may not be: unless told, the model goes on.
+ * POLLs tell it; tokd_engine_tick() repeats them.
  */
 static void
 let_go_and_cancel(struct tokd_engine *e, struct slot *s)

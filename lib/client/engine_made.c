@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * GENERATE: an answer is a row of items, cut into replies anywhere. Its bytes pass through the
+ * GENERATE: an answer is a sequence of items, cut into replies anywhere. Its bytes pass through the
  * caller's `out`: out[0] is byte `base` of the answer, and what was taken makes room. No item has
  * more bytes than half of `out`, so that one that begins in its first half always fits.
  */
@@ -42,7 +42,7 @@ engine_made_check(struct slot *s)
 		r->ended = made.end != TOKD_MADE_MORE;
 		r->made += !r->ended;
 	}
-	/* Nothing is behind the end, and nothing ends without it. */
+	/* Nothing follows the end, and no answer is complete without it. */
 	if (r->ended ? r->total > s->whole : s->final && s->have == s->final_total)
 		return TOKD_E_ANSWER;
 	return TOKD_PENDING;

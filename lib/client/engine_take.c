@@ -76,8 +76,9 @@ slot_of(struct tokd_engine *e, const struct tokd_rep *rep)
 }
 
 /*
- * As long as BUSY says, and up to 1.05 ms more, at random: retry_ms is whole, and texts that always
- * came behind the same others would always be refused. Without a time, doubled at each refusal.
+ * As long as BUSY says, and up to 1.05 ms more at random: retry_ms is in whole ms, and texts that
+ * always came after the same others would always be refused. If BUSY gives no time, the pause
+ * doubles at each refusal.
  */
 static uint64_t
 pause_of(const struct slot *s, const struct tokd_rep *rep, uint64_t now)
@@ -213,7 +214,7 @@ failed(struct tokd_engine *e, struct slot *s, const struct tokd_rep *rep, uint64
 		engine_finish(e, s, TOKD_E_REFUSED);
 }
 
-/* The appliance's word on a stream that was cancelled. */
+/* A reply about a stream that was cancelled. */
 static void
 cancel_heard(struct tokd_engine *e, struct slot *s, const struct tokd_rep *rep)
 {
@@ -265,7 +266,7 @@ take_ids(struct slot *s, const struct tokd_rep *rep, const void *ids, bool *move
 	return s->have == s->final_total && s->ids_crc == s->final_crc ? TOKD_OK : TOKD_E_IDS_CRC;
 }
 
-/* Not that which was asked for; or the caller has ids of another one, and was to use them. */
+/* It is not the vocabulary that was asked for; or the caller already has ids of another one. */
 static bool
 is_other_vocab(
 	const struct tokd_engine *e, const struct tokd_request *r, const struct tokd_rep *rep)

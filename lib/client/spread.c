@@ -23,7 +23,7 @@
 
 #define PROBE_FIRST (50 * NS_A_MS) /* doubled with each probe */
 #define PROBE_MOST (2000 * NS_A_MS)
-#define MOVES_MAX 8 /* of a text: it may be what the appliances die of */
+#define MOVES_MAX 8 /* of a text: the text itself may kill the appliances */
 
 void
 spread_join(struct appliance *a, const struct host *host, uint32_t vocab, uint64_t random)

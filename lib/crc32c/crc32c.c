@@ -50,7 +50,7 @@ have_instruction(void)
 #endif
 
 #ifdef WITH_INSTRUCTION
-/* By each byte of a CRC: what becomes of it behind PART zero bytes. */
+/* By each byte of a CRC: what becomes of it after PART zero bytes. */
 static uint32_t behind_part[4][256];
 
 static uint32_t

@@ -43,7 +43,7 @@ head(const struct one *o)
 	return h;
 }
 
-/* Of the unit behind a number of this type; 0: it has none such. */
+/* Factor of the unit after a number of this type; 0: no such unit. */
 static uint64_t
 factor_of(enum opt_type type, const char *unit)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Can a text be cut before a blank between two ASCII letters? Then ids of the pieces, one behind
- * the other, are those of the text. It is so if the normalizer leaves the three as they are, but
- * for the case of letters, and a pretoken ends before the blank whatever came before. What follows
- * a border never depends on what is before it (pretokenize/regex/fresh.c). Set-up only.
+ * Can a text be cut before a blank between two ASCII letters, so that the ids of the pieces
+ * together are those of the text? Yes, if the normalizer changes at most the case of the three
+ * characters, and a pretoken ends before the blank whatever came before. What follows a border
+ * never depends on what is before it (pretokenize/regex/fresh.c). Set-up only.
  */
 #include "pretokenize/pretok.h"
 #include "unicode/word.h"
 
-/* No ASCII text becomes another, but for the case of letters. */
+/* ASCII text changes at most the case of its letters. */
 static bool
 map_keeps_ascii(const struct tok_norm *norm, uint32_t map)
 {
@@ -71,9 +71,9 @@ normalizer_keeps_place(const struct tok_vocab *v)
 }
 
 /*
- * In a state behind a letter: do a blank and the end of the text do the same, and end the pretoken?
- * held: the letter is held. Behind "'r" it may belong to GPT-2's "'re". A blank and the end both
- * close the pretoken "'", and the r is stepped again: to another state behind a letter.
+ * In a state after a letter: do a blank and the end of the text do the same, and end the pretoken?
+ * held: the letter is held, as after "'r", which may become GPT-2's "'re". A blank and the end both
+ * close the pretoken "'", and the r is stepped again, to another state after a letter.
  */
 static bool
 ends_before_blank(const struct tok_vocab *v, uint32_t state, bool held)

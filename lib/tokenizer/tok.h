@@ -254,7 +254,7 @@ enum tok_flags {
 #define TOK_IDS_PER_BYTE_MAX 12
 
 /*
- * The largest value of tok_stream_bound(s, 1). White space may wait twice: before a map and behind
+ * The largest value of tok_stream_bound(s, 1). White space may wait twice: before a map and after
  * it.
  */
 #define TOK_STREAM_HELD_MAX                                                                        \

@@ -55,7 +55,7 @@ class Reason(enum.IntEnum):
     LANES = 20
 
 
-MADE = struct.Struct("<IHH")  # struct tokd_made: id, bytes of text behind it, end
+MADE = struct.Struct("<IHH")  # struct tokd_made: id, bytes of text after it, end
 GENERATE_MOST = 1 << 20  # ids of an answer
 MADE_END = 0xFFFFFFFF
 

@@ -73,7 +73,10 @@ take_signal(struct tokd_control *c)
 	atomic_store(&app->stop, TOKD_DRAIN);
 }
 
-/* A reload was asked for, or is loaded; the loop is to end; or a system call was denied. */
+/*
+ * What wakes the loop: a reload was asked for or is loaded, the loop must end, or a system call was
+ * denied.
+ */
 static void
 take_wake(struct tokd_control *c)
 {

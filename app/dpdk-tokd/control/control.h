@@ -40,7 +40,7 @@ void tokd_control_block_signals(void);
 /* Listen for readers and start the thread. Returns 0 or -errno with a message logged. */
 int tokd_control_start(struct tokd_control *c, struct tokd_app *app);
 
-/* Any thread: the control thread does not sleep on. */
+/* Any thread: wakes the control thread. */
 void tokd_control_wake(struct tokd_control *c);
 
 /* Stops the workers too, and joins the thread. Readers stay attached. */

@@ -43,7 +43,7 @@ is_given(const char *option, int argc, char **argv)
 
 /*
  * EAL maps files of its runtime folder sparse: where the file system is full, their first store is
- * a SIGBUS. False, with a message, if it has no room for them. Other troubles are for EAL to tell.
+ * a SIGBUS. False, with a message, if it has no room for them. EAL reports other errors itself.
  */
 static bool
 runtime_has_room(void)

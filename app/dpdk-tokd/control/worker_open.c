@@ -18,7 +18,7 @@
  * eighth of it (drr.h).
  */
 #define FEED_US 250
-/* A new text waits for no longer, or its source is told to come again. */
+/* A new text that would wait for longer is refused: its source is told to come again. */
 #define DELAY_US 100
 
 /* An mbuf must hold a whole reply and its headers. */

@@ -5,8 +5,8 @@
 
 #define SLICES 8		      /* of a turn, if there are several sources */
 #define QUANTA 2		      /* of a slice */
-#define OWN 4			      /* times that a source's own packets count as delay */
-#define OFFERED 2		      /* times what can be served, that refused texts offer again */
+#define OWN 4			      /* weight of a source's own packets in its delay */
+#define OFFERED 2		      /* pace of refused texts that come again, by the capacity */
 #define TICKS_MAX (UINT64_C(1) << 40) /* sums of quanta do not overflow */
 #define ONE 256u		      /* of `times` */
 #define TIMES_MAX 8u		      /* a pause of the machine says nothing of frames */
@@ -144,9 +144,9 @@ tokd_drr_next(struct tokd_drr *d)
 }
 
 /*
- * Packets that are fed before one more of the flow. Own ones count more: so sources that are
- * refused alike have about as many texts in there. A rested flow is fed before the others, but
- * makes accepted ones wait: it is refused last, when twice as much waits of light flows.
+ * Packets that are fed before one more of the flow. Its own count more, so that sources that are
+ * refused alike have about equally many texts waiting. A rested flow is fed before the others and
+ * delays texts that were accepted, so it is refused last: when twice as much of light flows waits.
  */
 static uint64_t
 before(const struct tokd_drr *d, const struct tokd_flow *f)

@@ -33,7 +33,7 @@ enum tokd_flow_state {
 
 #define TOKD_DRR_OWED 64 /* quanta that a flow may owe for one piece, at most */
 
-/* What a source may take, and what of it waits. Zeroed: idle, new. */
+/* A source's budget of time, and its packets that wait. Zeroed: idle, new. */
 struct tokd_flow {
 	uint64_t saved;	   /* ticks left of its allowance, at `at_saved` */
 	uint64_t at_saved; /* of `given`; 0: new */
@@ -96,8 +96,8 @@ struct tokd_flow *tokd_drr_next(struct tokd_drr *d);
 uint64_t tokd_drr_delay(const struct tokd_drr *d, struct tokd_flow *f);
 
 /*
- * In how many ticks, at most `most`, a text that is refused may come again: those of one source
- * come one by one, at twice the pace at which all sources together can be served.
+ * In how many ticks, at most `most`, a refused text may come again. Texts of one source come one by
+ * one, those of all sources together twice as fast as they can be served.
  */
 uint64_t tokd_drr_retry(struct tokd_drr *d, struct tokd_flow *f, uint64_t most);
 

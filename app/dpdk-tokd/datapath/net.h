@@ -46,8 +46,8 @@ void tokd_net_send(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_
 void tokd_tx_flush(struct tokd_worker *w);
 
 /*
- * Adds m to the TX batch. What a driver said of it as it was received does not hold any more, but
- * its data may be in memory of the driver (mlx5 with mprq_en), which must be given back.
+ * Adds m to the TX batch. Flags that a driver set on reception no longer apply; but the data may be
+ * in the driver's memory (mlx5 with mprq_en), which must be given back.
  */
 static inline void
 tokd_tx_put(struct tokd_worker *w, struct rte_mbuf *m, uint64_t offloads)

@@ -110,8 +110,8 @@ tokd_reader_is_overdue(const struct tokd_reader *rd, uint64_t ticks, uint64_t no
 }
 
 /*
- * --wipe, a bounded part at a time. Records published before TSC `before`: the position behind
- * them. Then those below `to` are given up that no reader needs, and zeroed.
+ * --wipe, a bounded part at a time. Records published before TSC `before`: the position after them.
+ * Then those below `to` are given up that no reader needs, and zeroed.
  */
 uint64_t tokd_ring_old(const struct tokd_ring *r, uint64_t before);
 void tokd_ring_wipe(struct tokd_ring *r, uint64_t to);

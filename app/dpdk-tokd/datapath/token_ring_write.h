@@ -54,7 +54,7 @@ tokd_rec_words(enum tokd_rec_kind kind, uint64_t count)
 	return unlikely(kind != TOKD_REC_TOKENS) ? (count + 3) / 4 : count;
 }
 
-/* Bytes of `n` keys: of the part of a record behind tokd_rec_bytes(). */
+/* Bytes of `n` keys: of the part of a record after tokd_rec_bytes(). */
 static inline uint64_t
 tokd_rec_keys_bytes(const struct tokd_ring *r, uint64_t n)
 {

@@ -90,7 +90,7 @@ struct tokd_worker {
 	/* the current burst */
 	uint32_t stopping;  /* *stop, read once per turn */
 	uint64_t fed_ticks; /* in the tokenizer, of drr.slice */
-	uint16_t n_follow;  /* frames of it behind the one in work */
+	uint16_t n_follow;  /* frames of it after the one in work */
 	uint16_t n_tx, n_touched, n_gathered;
 	struct rte_mbuf *tx[TOKD_TX_MAX];	 /* sent at its end */
 	struct tokd_stream *touched[TOKD_BURST]; /* answered at its end */

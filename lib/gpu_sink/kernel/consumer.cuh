@@ -63,8 +63,8 @@ tokg_ticket_word(const tokg_consumer *c, uint32_t slot)
 }
 
 /*
- * Orders what is read of the slot after its ticket. Where there are check words a GPU saves it, a
- * wait for memory: header or payload that are older than the ticket fail the check, and are read
+ * Orders the reads of the slot after its ticket. With check words a GPU leaves this out, which
+ * saves a wait for memory: a header or payload older than the ticket fails the check and is read
  * again.
  */
 TOKG_DEV bool
@@ -106,7 +106,7 @@ tokg_take(const tokg_consumer *c, tokg_scan *s, uint32_t slot, uint64_t ticket)
 		return;
 	/*
 	 * In flight with the claim. The epoch must not be older than the ticket, as a dead
-	 * producer's header may be: it is not, behind the branch on the ticket.
+	 * producer's header may be. The branch on the ticket, before this, ensures that.
 	 */
 	hdr = tokg_hdr_copy(c, slot);
 	epoch = tokg_epoch_now(c, slot / c->g.slots);
@@ -237,8 +237,8 @@ tokg_found_hand_out(const tokg_consumer *c, tokg_block *b, tokg_scan *s)
 }
 
 /*
- * By one thread, for each taken slot: its producer's head goes on behind the farthest of them.
- * Threads take slots in any order: if it went behind the last one in the list, it could go back.
+ * By one thread, for each taken slot: its producer's head moves past the farthest of them. Threads
+ * take slots in any order, so moving past the last one in the list could move it back.
  */
 TOKG_DEV void
 tokg_head_passes(const tokg_consumer *c, tokg_scan *s, uint32_t slot)
@@ -281,8 +281,8 @@ tokg_taken_list(const tokg_consumer *c, tokg_scan *s)
 }
 
 /*
- * By one thread: waits until so few jobs are before n more that these do not wait for long: what is
- * not claimed yet is taken in turns of the producers, what is on the queue is not.
+ * By one thread: waits until the queue is so short that n more jobs do not wait long. Unclaimed
+ * slots are taken from the producers in turn, queued ones are not, so a long queue would be unfair.
  */
 TOKG_DEV bool
 tokg_queue_short(const tokg_consumer *c, const tokg_scan *s, uint32_t n)

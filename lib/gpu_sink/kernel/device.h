@@ -179,7 +179,7 @@ struct tokg_device {
 	enum tokg_order order;	 /* ordering guarantee of its memory */
 	char order_reason[128];
 	char sharing[320]; /* cuda: how kernels of other processes run beside the consumer; "" */
-	/* outputs: [producers][out_bytes]; with an external engine more behind them */
+	/* outputs: [producers][out_bytes]; with an external engine more after them */
 	void *outputs; /* host pointer, or device pointer (cuda) */
 	bool external_engine;
 	int made_fd;	  /* cpu: memfd that the external engine writes; -1 */

@@ -29,8 +29,8 @@ tokg_ended_in(const tokg_consumer *c, uint8_t *back, uint32_t producer, uint32_t
 }
 
 /*
- * What an older incarnation wrote behind the last position that it noted stays: a producer may have
- * read it. Words are written in order, so it is without gaps.
+ * Words that an older incarnation wrote after the last position that it noted stay, because a
+ * producer may have read them. They were written in order, so there are no gaps.
  */
 TOKG_DEV void
 tokg_log_continue(const tokg_consumer *c, uint32_t producer)

@@ -161,11 +161,12 @@ struct tokg_consumer {
 	uint64_t outbox_mask;
 	uint64_t *outbox_reserved; /* continues over incarnations */
 	/*
-	 * What the consumer asks of each slot is near it: on a GPU whose ring is in host memory a
-	 * read of the ring crosses the bus, and waits a microsecond. Done words are twice where
-	 * somebody else reads them on the other side: `back` is a back area (of which only they are
-	 * used) in the consumer's memory, `back_far` one that it only writes, NULL: none. The far
-	 * word is written first: what the consumer takes for done, others were told.
+	 * What the consumer reads of each slot is in its own memory: if a GPU's ring is in host
+	 * memory, a read of the ring crosses the bus and takes a microsecond. So done words exist
+	 * twice if others read them on the other side: `back` is a back area in the consumer's
+	 * memory, of which only the done words are used, `back_far` one that it only writes, or
+	 * NULL. The far word is written first, so that others know what the consumer takes for
+	 * done.
 	 */
 	uint8_t *back, *back_far;
 	uint64_t *claim; /* [producers * slots]; continues over incarnations */
@@ -272,7 +273,7 @@ tokg_done_write(const tokg_consumer *c, const tokg_job *j, uint64_t status)
 
 	if (c->back_far != NULL) {
 		tokg_st_fenced(tokg_done_in(c, c->back_far, j->slot), done);
-		/* Or it could land behind that of the slot's next use, which the near word allows.
+		/* Or it could land after that of the slot's next use, which the near word allows.
 		 */
 		tokg_own_fence();
 	}

@@ -127,7 +127,7 @@ enum tokg_kind {
 /* How a producer writes a slot. */
 enum tokg_order {
 	TOKG_ORDER_FAST = 0, /* payload WRITE, header WRITE */
-	TOKG_ORDER_STRICT,   /* payload WRITE, READ of its tail, header WRITE behind a fence */
+	TOKG_ORDER_STRICT,   /* payload WRITE, READ of its tail, header WRITE after a fence */
 };
 
 enum tokg_dtype { TOKG_F32 = 1, TOKG_F16 = 2, TOKG_BF16 = 3 };

@@ -78,13 +78,13 @@ post_all(struct tokg_sink *s, uint64_t head, uint64_t now, bool idle)
 		return true;
 	s->interval = shortest_interval(s);
 	s->t_post = now;
-	/* A read at once, behind a pause, would be too early for what was just posted. */
+	/* After a pause, an immediate read would be too early for what was just posted. */
 	if (n_out == 0 && s->n_out > 0 && !s->reading)
 		s->t_read = now;
 	return s->t->ops->flush(s->t) >= 0 || tokg_sink_break(s, TOKG_CONNECTION);
 }
 
-/* The more often, the more there is to see, or is expected: something was posted. */
+/* Read more often while reads show something, and when something was posted. */
 static void
 adapt_interval(struct tokg_sink *s, uint64_t now)
 {

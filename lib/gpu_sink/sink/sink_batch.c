@@ -3,7 +3,7 @@
 #include "sink_inside.h"
 
 /*
- * The check word covers the padding behind ids or bytes: it must be zero. Keys of blocks, which may
+ * The check word covers the padding after ids or bytes: it must be zero. Keys of blocks, which may
  * follow it, are the writer's.
  */
 static void
@@ -71,7 +71,7 @@ job_of_text(const struct tokg_sink *s, uint64_t pos)
 }
 
 /*
- * Post `job`, in which `records` end, as a new piece from `next` on, with `texts` among or behind
+ * Post `job`, in which `records` end, as a new piece from `next` on, with `texts` among or after
  * them. As tokg_sink_post.
  */
 static int

@@ -38,7 +38,7 @@ struct tokg_sink_piece {
 	uint64_t at, end; /* post records [at, end) again */
 	uint32_t part;	  /* its first id in the record */
 	uint32_t tokens;
-	uint32_t records;  /* that end in it, or behind it and are not posted */
+	uint32_t records;  /* that end in it, or after it and are not posted */
 	uint32_t n_out;	   /* its slots that are OUT or LOST */
 	uint32_t generate; /* TOKG_GENERATE_FLAGS of its slot, or 0 */
 	bool batch, text, second, strict;

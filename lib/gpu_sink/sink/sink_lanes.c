@@ -363,7 +363,7 @@ begins_anew(const struct tokg_sink_lane *l)
 	       (l->state == TOKG_LANE_POSTED && l->taken == 0 && !l->told);
 }
 
-/* Where the log stands while nobody writes it: behind the words of its newest lap. */
+/* The end of the log while nobody writes it: after the words of its newest lap. */
 static uint64_t
 end_of_log(const uint64_t *log, uint32_t n)
 {

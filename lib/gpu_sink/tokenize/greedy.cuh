@@ -34,7 +34,7 @@ tokg_longest_at(const struct tok_vocab *v, const struct tokg_text *t, const stru
 }
 
 /*
- * One round: marks a leap behind each marked byte, and the leaps of the next round, which are twice
+ * One round: marks a leap after each marked byte, and the leaps of the next round, which are twice
  * as long. Returns how many marks this thread made.
  */
 TOKG_DEV uint32_t

@@ -70,7 +70,7 @@ tokg_listed(const struct tokg_arrays *a, uint32_t at)
 	return a->border[at / TOKG_CHUNK] >> at % TOKG_CHUNK & 1;
 }
 
-/* List the borders of a chunk, as if one were at its first character, and find the one behind. */
+/* List the borders of a chunk, as if one were at its first character, and find the one after. */
 TOKG_DEV void
 tokg_list_borders(const struct tok_vocab *v, const struct tokg_text *t, const struct tokg_arrays *a,
 	uint32_t chunk)
@@ -172,7 +172,7 @@ tokg_pretokens(tokg_block *b, const struct tok_vocab *v, const struct tokg_text 
 	return wrong == 0;
 }
 
-/* The border behind the one at `at`, when all are found; or the text's end. */
+/* The border after the one at `at`, when all are found; or the text's end. */
 TOKG_DEV uint32_t
 tokg_next_border(const struct tokg_text *t, const struct tokg_arrays *a, uint32_t at)
 {

@@ -4,7 +4,7 @@
  * calls into this process's own queues; the completion queue is polled, without events.
  *
  *   FAST    payload WRITE ─▶ header WRITE (64 bytes inline)
- *   STRICT  payload WRITE ─▶ READ of its last 8 bytes ─▶ header WRITE behind a fence
+ *   STRICT  payload WRITE ─▶ READ of its last 8 bytes ─▶ header WRITE after a fence
  *
  * A queue pair delivers WRITEs in order. Whether GPU memory shows them in that order depends on the
  * platform: in STRICT the READ completes after the payload is placed, and the fence delays the

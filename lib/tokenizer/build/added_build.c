@@ -133,7 +133,7 @@ tok_added_sum(struct tok_vocab *v)
 	v->info.n_added = 0;
 	for (uint32_t which = 0; which < 2; which++) {
 		struct tok_added *set = &v->added[which];
-		/* The normalizer of pieces looks for those that are looked for behind it. */
+		/* The normalizer of pieces looks for those that are looked for after it. */
 		const bool again = v->kind == TOK_KIND_BPE && v->unigram.norm.sentencepiece &&
 				   which == TOK_ADDED_TEXT_SET;
 

@@ -26,7 +26,7 @@ struct making {
 
 /* ---- sorting ---- */
 
-/* The first eight bytes, the first of them highest, and zeros behind a shorter word. */
+/* The first eight bytes, the first of them highest, and zeros after a shorter word. */
 static uint64_t
 first_bytes(const uint8_t *p, uint32_t len)
 {

@@ -47,7 +47,7 @@ enum tok_map_op_kind {
 	TOK_OP_MARKS,	/* combining marks are dropped */
 	TOK_OP_ACCENTS, /* the same, but only nonspacing ones, as BERT does */
 	TOK_OP_CLEAN,	/* BERT: control characters are dropped, white space is a blank */
-	TOK_OP_AROUND,	/* BERT: a blank before and behind each ideograph */
+	TOK_OP_AROUND,	/* BERT: a blank before and after each ideograph */
 	TOK_OP_CHAR,	/* one character becomes a text */
 };
 

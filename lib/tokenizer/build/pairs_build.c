@@ -72,7 +72,7 @@ place_bucket(struct tok_vocab *v, uint64_t *taken, const uint32_t *rank, uint32_
 }
 
 struct buckets {
-	uint32_t *first; /* of each bucket, in `rank`; and behind the last */
+	uint32_t *first; /* of each bucket, in `rank`; and after the last */
 	uint32_t *rank;	 /* rank ids of merges, by their bucket */
 	uint64_t *taken; /* a bit for each slot */
 	uint32_t n;
@@ -158,7 +158,10 @@ build_byte_pairs(struct tok_vocab *v)
 	return ok;
 }
 
-/* Tables of so many slots. False with *full: they are too small, or chance would have it so. */
+/*
+ * Make tables of that many slots. False with *full set: they are too small, or the hashes were
+ * unlucky.
+ */
 static bool
 build_slots(struct tok_vocab *v, uint32_t slots, bool *full)
 {

@@ -103,8 +103,8 @@ tok_repeats_fill(struct tok_vocab *v)
 /* ---- runs of one byte ---- */
 
 /*
- * The last token of a run of n bytes is the one that stands behind the last token of the run
- * without it; there is exactly one (doc/internals/streaming.md).
+ * The last token of a run of n bytes is the one that stands after the last token of the rest of the
+ * run; there is exactly one (doc/internals/streaming.md).
  */
 #define WORTH_IT 4 /* bytes of the longest token: shorter ones are checked in few steps */
 

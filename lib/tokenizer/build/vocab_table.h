@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What goes by the list of a vocabulary's tables. Set-up only. */
+/* Functions that walk the list of a vocabulary's tables. Set-up only. */
 #pragma once
 
 #include "vocab.h"
@@ -33,7 +33,7 @@ void tok_vocab_table_drop(struct tok_vocab *v, enum tok_table which);
 #define TOK_LAYOUT_PAGE 4096u
 
 /*
- * Places for tables of such sizes, in the order of the list, behind `from`: those of a page and
+ * Places for tables of such sizes, in the order of the list, after `from`: those of a page and
  * more at a page's beginning, others at a cache line's. Returns where the last one ends.
  */
 uint64_t tok_vocab_layout(

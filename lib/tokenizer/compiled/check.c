@@ -164,7 +164,7 @@ sizes_fit(const struct tok_vocab *v)
 {
 	const uint32_t spans = n_of(v, TOK_TABLE_SPAN);
 
-	/* Only pieces have parts of characters behind the ids. */
+	/* Only pieces have parts of characters after the ids. */
 	return v->info.n_ids > 0 && v->info.n_ids <= spans && spans <= TOK_MAX_IDS &&
 	       (v->info.n_ids == spans || v->pretok == TOK_PRETOK_SENTENCEPIECE) &&
 	       n_of(v, TOK_TABLE_BYTES) >= 8 && sizes_fit_kind(v) &&
@@ -240,7 +240,7 @@ specials_fit(const struct tok_vocab *v)
 	return true;
 }
 
-/* The text of each id lies in `bytes`, and eight bytes behind it may be read. */
+/* The text of each id lies in `bytes`, and eight bytes after it may be read. */
 static bool
 spans_fit(const struct tok_vocab *v)
 {

@@ -249,9 +249,9 @@ merge_left(const struct tok_vocab *v, struct tok_block *b, uint32_t n, const uin
 /* ---- the open pretoken ---- */
 
 /*
- * tok_pretoken_release() follows the bytes of the pretoken behind the block down the tree of
- * tokens. One miss after the other would take as long as a hundred look-ups here, so each stage
- * fetches a node.
+ * tok_pretoken_release() follows the bytes of the pretoken after the block down the tree of tokens.
+ * One miss after the other would take as long as a hundred look-ups here, so each stage fetches a
+ * node.
  */
 struct path {
 	const uint8_t *p, *end;

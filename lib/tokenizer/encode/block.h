@@ -11,7 +11,7 @@
 /* The caller fills in start[] and end; block.c uses the rest. */
 struct tok_block {
 	size_t start[TOK_BLOCK + 1]; /* offset of each pretoken */
-	const size_t *end;	     /* [TOK_BLOCK] offset behind each */
+	const size_t *end;	     /* [TOK_BLOCK] offset after each */
 	/* Kernels write eight at a time. */
 	_Alignas(64) uint64_t key[TOK_BLOCK + 8][2];
 	_Alignas(64) struct tok_cache_entry *set[TOK_BLOCK + 8];

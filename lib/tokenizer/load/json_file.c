@@ -81,7 +81,7 @@ tok_json_open_text(
 	model = tok_json_find(tok_json_blanks(f->text), "model");
 	f->vocab = find_part(model, "vocab", '{', &cut[n]);
 	n += f->vocab != NULL;
-	if (n > 0) { /* usually behind the vocabulary, which is long: it is skipped once */
+	if (n > 0) { /* usually after the vocabulary, which is long: it is skipped once */
 		f->merges = find_part(tok_json_blanks(f->text + (cut[0].end + 1 - f->text)),
 			"merges", '[', &cut[n]);
 		if (f->merges == NULL)

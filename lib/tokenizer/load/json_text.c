@@ -161,7 +161,7 @@ put_utf8(char *to, uint32_t cp)
 	return to;
 }
 
-/* Decode the escape sequence behind a backslash. Returns its end, or NULL. `nul`: accept \u0000. */
+/* Decode the escape sequence after a backslash. Returns its end, or NULL. `nul`: accept \u0000. */
 static char *
 unescape(char *p, char **to, bool nul)
 {

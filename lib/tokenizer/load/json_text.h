@@ -23,7 +23,7 @@ struct tok_json_string {
 	uint32_t len;
 };
 
-/* The value of a key in the object at p, or among its members behind the comma at p; or NULL. The
+/* The value of a key in the object at p, or among its members after the comma at p; or NULL. The
  * text may be invalid. */
 char *tok_json_find(char *p, const char *key);
 

@@ -246,7 +246,7 @@ are_printable(const uint8_t *p)
 	return ((x | (x - EACH(0x20)) | (x + EACH(0x01))) & EACH(0x80)) == 0;
 }
 
-/* The sign of each byte that is a blank. A byte behind one may have it too. */
+/* The sign of each byte that is a blank. A byte after one may have it too. */
 static inline uint64_t
 find_blanks(const uint8_t *p)
 {

@@ -32,7 +32,7 @@ tok_border_before(const struct tok_vocab *v, uint8_t *state, uint32_t cp)
 	return side != before && side != TOK_SIDE_WHITE && before != TOK_SIDE_WHITE;
 }
 
-/* The stage behind a step. */
+/* The stage after a step. */
 struct tok_norm_sink {
 	struct tok_stream *s;
 	const struct tok_stage *const *next;

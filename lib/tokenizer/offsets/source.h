@@ -46,7 +46,7 @@ void tok_source_nfc(struct tok_source *s);
 void tok_source_spm(struct tok_source *s, const struct tok_vocab *v);
 void tok_source_metaspace(struct tok_source *s, enum tok_prefix prefix);
 
-/* ByteLevel's add_prefix_space, behind any of these. */
+/* ByteLevel's add_prefix_space, after any of these. */
 void tok_source_prefix(struct tok_source *s);
 
 /* Get more normalized text if the span is empty. False: there is none. */

@@ -93,7 +93,7 @@ count_rest(struct tok_spm_chars *c)
 }
 
 /*
- * The next character behind the map. The first character of a part's new text comes from the first
+ * The next character after the map. The first character of a part's new text comes from the first
  * of its old one, and so on. If there are more, the others come from the last: U+FB01 becomes "fi",
  * both from it. A part whose new text is empty is skipped, except that a character that was one too
  * many comes from it: in U+FB01 U+0001, the i comes from U+0001. So it is in the reference.
@@ -136,7 +136,7 @@ is_white(const struct tok_spm_char *c)
 	return tok_is_white(tok_utf8_decode(c->p, c->len));
 }
 
-/* The next character behind Strip. */
+/* The next character after Strip. */
 static bool
 next_kept(struct tok_spm_chars *c, struct tok_spm_char *next)
 {

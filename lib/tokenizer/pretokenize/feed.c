@@ -26,7 +26,7 @@ close_pretoken(struct tok_stream *s, uint32_t **ids)
 	return true;
 }
 
-/* The pretoken ends behind n more bytes. */
+/* The pretoken ends after n more bytes. */
 static bool
 end_pretoken(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t **ids)
 {
@@ -152,7 +152,7 @@ finish(struct tok_stream *s, uint32_t **ids)
 }
 
 /*
- * Text up to this length, as packets bring it, is copied behind the open pretoken. So the two are
+ * Text up to this length, as packets bring it, is copied after the open pretoken. So the two are
  * encoded as if there had been no cut. Alone, the pretoken would wait for each miss of the CPU's
  * caches.
  */
@@ -167,7 +167,7 @@ goes_together(const struct tok_stream *s, size_t n)
 	       n >= OPEN_MAX && n <= TOGETHER_MAX;
 }
 
-/* Copy the n bytes at p behind the open pretoken. Returns the length of both. */
+/* Append the n bytes at p to the open pretoken. Returns the length of both. */
 static size_t
 put_together(const struct tok_stream *s, uint8_t *text, const uint8_t *p, size_t n)
 {

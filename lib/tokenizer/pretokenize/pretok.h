@@ -16,8 +16,8 @@
 
 /*
  * What a character does to the open pretoken and to held[], the bytes not decided so far. Up to
- * TOK_STEP_TAKE_HOLD the character is consumed; after the others it is stepped again, from
- * TOK_STEP_CLOSE on behind held[].
+ * TOK_STEP_TAKE_HOLD the character is consumed. After the others it is stepped again, and from
+ * TOK_STEP_CLOSE on, held[] before it.
  */
 enum tok_pretok_step {
 	TOK_STEP_TAKE,	     /* held[] and the character belong to it */
@@ -98,7 +98,7 @@ struct tok_pretok_scan {
 	uint32_t digits; /* numbers of an open pretoken */
 	uint32_t taken;	 /* characters from `at` on that belong to a contraction */
 	/* BERT: white space belongs to no pretoken, so their ends are listed too. The caller sets
-	   `end`, with as much room behind the n_ends that it has as start[] has */
+	   `end`, with as much room after the n_ends that it has as start[] has */
 	size_t *end;
 	uint32_t n_ends;
 };

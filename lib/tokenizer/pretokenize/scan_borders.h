@@ -12,7 +12,7 @@
  *   begins, space   0  0  0  0  1  0  0  0  1  1  0  0  0     a run, or its last before a word
  *   contraction     0  1  1  1  0  0  0  0  0  0  0  0  0     'v begins no pretoken
  *
- * A run is filled from one of its bits by an addition, whose carry stops behind it.
+ * A run is filled from one of its bits by an addition, whose carry stops after it.
  */
 #pragma once
 

@@ -39,8 +39,8 @@ enum tok_pretok {
 enum tok_behavior {
 	TOK_SPLIT_ISOLATED = 0,	     /* each is a piece */
 	TOK_SPLIT_CONTIGUOUS = 1,    /* the same, but matches in a row are one piece */
-	TOK_SPLIT_WITH_PREVIOUS = 2, /* a gap and the match behind it are one piece */
-	TOK_SPLIT_WITH_NEXT = 3,     /* a match and the gap behind it are */
+	TOK_SPLIT_WITH_PREVIOUS = 2, /* a gap and the match after it are one piece */
+	TOK_SPLIT_WITH_NEXT = 3,     /* a match and the gap after it are */
 	TOK_SPLIT_REMOVED = 4,	     /* matches are removed */
 	TOK_SPLIT_REMOVED_GAPS = 5,  /* gaps are */
 };

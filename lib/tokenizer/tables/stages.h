@@ -17,7 +17,7 @@ struct tok_stage {
 	/*
 	 * Take n bytes of well-formed text, whole characters. `last`: the text ends here, or an
 	 * added token follows. next[0] is the next stage. Ids are written to **ids, and *ids moves
-	 * behind them.
+	 * after them.
 	 */
 	enum tok_error_code (*feed)(struct tok_stream *s, const struct tok_stage *const *next,
 		const uint8_t *p, size_t n, bool last, uint32_t **ids);

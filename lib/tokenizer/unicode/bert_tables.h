@@ -24,7 +24,7 @@ extern const uint32_t tok_bert_classes_n;
 
 /*
  * Characters that differ from their lower case, ascending: every `step`-th from `first` to `last`
- * becomes the one `by` behind it. Not listed: U+0130, which becomes two.
+ * becomes the one `by` after it. Not listed: U+0130, which becomes two.
  */
 struct tok_bert_lower {
 	uint32_t first, last, step;

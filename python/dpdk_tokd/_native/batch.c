@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The texts are divided into chunks of neighbours. Threads take chunk after chunk and keep the ids
- * one behind the other; at the end those of each chunk are copied to their place.
+ * one after the other; at the end those of each chunk are copied to their place.
  */
 #include "batch.h"
 

@@ -127,7 +127,7 @@ piece_done(struct work *w, size_t begin, struct tok_result r)
 }
 
 /*
- * Ids go to the encoder's room, which is in the cache, and from there behind those of the pieces
+ * Ids go to the encoder's room, which is in the cache, and from there after those of the pieces
  * before; those of a piece that has no place to be cut, and so no bound, at once to where they
  * belong. The ids' memory is so written once, from its beginning on.
  */

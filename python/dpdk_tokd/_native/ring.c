@@ -123,7 +123,7 @@ keys_at(const struct range *self)
 				     : (const char *)self->keys.keys - (const char *)self->rec.ids;
 }
 
-/* The ids and, behind padding, the keys. */
+/* The ids and, after padding, the keys. */
 static int
 range_getbuffer(PyObject *o, Py_buffer *b, int flags)
 {

@@ -79,7 +79,7 @@ def encode_files(
     to: "bin": OUT.bin and OUT.idx, as Megatron-LM reads them; "parquet", "arrow": parts in the
     folder OUT. kind: "text", "json" (JSON lines) or "parquet"; None: by the ending of each name.
     field: of JSON lines, or column of Parquet; None: "text". separator: ends a document of a text
-    file; None: each file is one document. append: a token, or an id, put behind each document that
+    file; None: each file is one document. append: a token, or an id, put after each document that
     is not empty. tokens_in_text: special tokens stay text unless it is "all". jobs: threads; None:
     one per CPU, by affinity and the quota of the control group. progress: called after each block.
 

@@ -101,7 +101,7 @@ def _is(file: IO[bytes], path: Path) -> bool:
 
 
 def _continued(path: Path, size: int) -> IO[bytes]:
-    """Open `path` to write behind its first `size` bytes."""
+    """Open `path` to write after its first `size` bytes."""
     file = path.open("ab")
     if file.tell() < size:
         raise BulkError(
@@ -113,7 +113,7 @@ def _continued(path: Path, size: int) -> IO[bytes]:
 
 
 class BinSink:
-    """OUT.bin: all ids, one behind the other; OUT.idx: where each document is.
+    """OUT.bin: all ids, one after the other; OUT.idx: where each document is.
 
     They are an indexed dataset of Megatron-LM (version 1), as its tools/preprocess_data.py writes
     it: a document is one sequence, an empty one has none. Ids are uint16 where the vocabulary has

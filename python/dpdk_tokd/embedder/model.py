@@ -18,7 +18,7 @@ Vectors: TypeAlias = NDArray[np.float32]
 MODULES = "modules.json"
 ONNX = ("onnx/model.onnx", "model.onnx")
 WEIGHTS = "model.safetensors"
-# Modules behind the network: Dense and others are refused.
+# Modules after the network: Dense and others are refused.
 KNOWN = ("Transformer", "Pooling", "Normalize")
 POOLINGS = ("mean", "cls")
 

@@ -20,7 +20,7 @@ HDR = struct.Struct("<QIIQ")  # up to pad0; head and tail are loaded by themselv
 ENTRY = struct.Struct("<QQIIIIQHHB3xIIQQQQQQII16x")
 REQ = struct.Struct("<IIII")
 REP = struct.Struct("<IIIIQQQIIII64s16s128s")
-ENGINE_REP = struct.Struct("<IIIIQQQ32x")  # behind REP
+ENGINE_REP = struct.Struct("<IIIIQQQ32x")  # after REP
 
 SUBSCRIBE_ENGINE = 1
 

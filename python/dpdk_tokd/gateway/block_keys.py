@@ -31,7 +31,7 @@ class BlockKeys(Struct, forbid_unknown_fields=True):
 def json_keys(
     asked: BlockKeys | None, model: Model, ids: npt.NDArray[np.uint32], salt: str | None = None
 ) -> bytes:
-    """A field of JSON behind others, each key in hexadecimal; empty if it is not asked for.
+    """A field of JSON after others, each key in hexadecimal; empty if it is not asked for.
     Refused: an argument is out of range. salt: of the request."""
     if asked is None:
         return b""

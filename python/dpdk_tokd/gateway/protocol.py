@@ -111,7 +111,7 @@ class Protocol(HttpToolsProtocol):
             self._short = self._gateway.begun("POST", self.url.decode(), headers)
         else:
             super().on_headers_complete()
-        self.headers = []  # for those behind the body: the request's are in its scope
+        self.headers = []  # for those after the body: the request's are in its scope
 
     def on_body(self, body: bytes) -> None:
         self._unused = 0

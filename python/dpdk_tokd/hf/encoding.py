@@ -316,7 +316,7 @@ class Encoding:
 
     @staticmethod
     def merge(encodings: Sequence[Encoding], growing_offsets: bool = True) -> Encoding:
-        """One encoding behind the other, as a new one. growing_offsets: offsets of each count on
+        """One encoding after the other, as a new one. growing_offsets: offsets of each count on
         from the end of the one before."""
         if not growing_offsets and not any(e._overflowing for e in encodings):
             return _in_a_row(encodings)

@@ -182,7 +182,7 @@ Tokens = list[tuple[str, int]]
 
 
 def _around(first: tuple[Tokens, Tokens], second: tuple[Tokens, Tokens], types: bool) -> Step:
-    """BERT's: tokens before and behind each sequence, and each overflowing part of it. `types`: the
+    """BERT's: tokens before and after each sequence, and each overflowing part of it. `types`: the
     second sequence is of type 1."""
 
     def one(e: Encoding, i: int) -> Encoding:

@@ -28,7 +28,7 @@ def block_keys(
 
     scheme: "llm-d": uint64, shape (blocks,). "vllm-sha256-cbor", "vllm-xxhash-cbor": the bytes of
     the digests, uint8, shape (blocks, 32) or (blocks, 16); `bytes(keys[i])` is vLLM's BlockHash.
-    The array is the caller's. Each key stands for all ids up to the end of its block; ids behind
+    The array is the caller's. Each key stands for all ids up to the end of its block; ids after
     the last full block have none.
     ids: as in `decode`. block_size: ids of a block, up to 2**20; that of the engine.
     seed: the engine's PYTHONHASHSEED, or llm-d's hashSeed. None: llm-d: empty;

@@ -40,7 +40,7 @@ def ids_for(ids: IdsLike) -> Ids:
 
 
 def kept_but(special: Ids) -> Kept:
-    """By id, whether `without` keeps it; the last one stands for all ids behind it."""
+    """By id, whether `without` keeps it; the last one stands for all ids after it."""
     kept = np.ones(max(special.tolist(), default=-1) + 2, dtype=bool)
     kept[special] = False
     return kept

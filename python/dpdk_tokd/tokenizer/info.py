@@ -40,7 +40,7 @@ class VocabInfo:
 
 
 class Template(NamedTuple):
-    """Ids that the vocabulary puts before and behind a text: BERT's [CLS] and [SEP]."""
+    """Ids that the vocabulary puts before and after a text: BERT's [CLS] and [SEP]."""
 
     before: tuple[int, ...]
     after: tuple[int, ...]

@@ -30,7 +30,7 @@ struct tokd_port {
 	bool vlan_filter; /* --vlan, and the device passes only VLANs that it was told */
 	bool started;
 	struct rte_eth_rxconf rx_conf; /* of each queue */
-	_Atomic bool lost;	       /* any thread: the device works no longer; logged */
+	_Atomic bool lost;	       /* any thread: the device has failed; logged */
 	enum tokd_zc_kind zero_copy;
 	struct rte_device *device;
 	uint16_t mtu;	   /* bytes of an IP packet that it sends */

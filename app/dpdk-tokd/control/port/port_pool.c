@@ -13,8 +13,8 @@
 #define MEMPOOL_CACHE 256 /* mbufs; --mbufs is at least twice that */
 
 /*
- * The name of the kind of pool of --wipe: DPDK's own but for what comes back. Made on first use.
- * NULL: it cannot be made.
+ * Name of the pool type of --wipe, which differs from DPDK's own only in zeroing what is returned.
+ * Registered on first use. NULL: it cannot be registered.
  */
 static const char *
 wiping(void)

@@ -4,12 +4,12 @@
 #include "wipe.h"
 
 #define WIPES_PER_SECOND 100
-/* Records are as old when they are wiped: for those who read them without being waited for. */
+/* Records have this age when they are wiped, so that taps have time to read them. */
 #define RECORD_AGE_S 1
 /* libtok uses some 100 KiB. */
 #define STACK_BYTES (160u << 10)
 
-/* What functions that have returned left below. */
+/* Zeroes what functions that have returned left on the stack. */
 static __rte_noinline void
 wipe_stack(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * --wipe: texts and ids do not outlive their use. A stream's state, blocks of the side store and
- * what the tokenizer leaves behind a record are zeroed at once, mbufs when they come back to their
+ * what the tokenizer writes after a record are zeroed at once, mbufs when they come back to their
  * pool (wiped_pool.h), the rest here.
  */
 #pragma once

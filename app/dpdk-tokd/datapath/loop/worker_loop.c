@@ -53,7 +53,7 @@ take_frames(struct tokd_worker *w, struct rte_mbuf **m, uint16_t n)
 		if (i + PREFETCH_AHEAD < n)
 			prefetch_headers(m[i + PREFETCH_AHEAD]);
 		bytes += rte_pktmbuf_pkt_len(m[i]);
-		w->n_follow = n - i; /* behind the request that waits */
+		w->n_follow = n - i; /* after the request that waits */
 		tokd_net_ether(w, m[i]);
 	}
 	w->n_follow = 0;

@@ -61,7 +61,7 @@ longest_idle(const struct tokd_sources *t)
 	return s != NULL ? s : TAILQ_FIRST(&t->idle[true]);
 }
 
-/* To where it belongs, at the end; 0: to no list. */
+/* Move it to the end of the list where it belongs; 0: to no list. */
 static inline void
 move(struct tokd_rank *r, struct tokd_source *s, enum tokd_kind kind, uint32_t to)
 {

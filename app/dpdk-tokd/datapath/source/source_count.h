@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Inline: each text counts its source's streams four times. Ranks follow when the greediest is
- * asked for, as most texts of a few sources have come and gone by then; of many sources at work
- * one is ranked for each that is touched, so that the greediest is found in bounded time.
+ * Inline, because each text changes its source's counts four times. Ranks are updated when the
+ * greediest source is asked for: by then most texts of a few sources have come and gone. With many
+ * sources at work, one is ranked whenever another changes, so that the greediest is found in
+ * bounded time.
  */
 #pragma once
 

@@ -6,9 +6,9 @@ static_assert(sizeof(struct tokd_stream_key) == TOKD_NAME_WORDS * sizeof(uint64_
 	"all of a key is hashed");
 
 /*
- * Multiply-shift for vectors: two keys have equal bits with the probability of chance, whichever
- * the keys, if the secret is random (Dietzfelbinger, "Universal hashing and k-wise independent
- * random variables via integer arithmetic without primes", STACS 1996).
+ * Multiply-shift for vectors: if the secret is random, any two keys collide only with the
+ * probability of chance (Dietzfelbinger, "Universal hashing and k-wise independent random variables
+ * via integer arithmetic without primes", STACS 1996).
  */
 unsigned __int128
 tokd_key_sum(const struct tokd_names *t, const struct tokd_stream_key *key)
@@ -79,7 +79,7 @@ tokd_names_add(struct tokd_names *t, uint64_t name, struct tokd_source *source, 
 	const uint32_t next = b->at[kind].next;
 	uint32_t early = 0;
 
-	/* All that stands there was written since the last lap began, and goes in this one. */
+	/* All names there were written since the last lap began, and are replaced in this one. */
 	if (next == 0) {
 		if (b->half[kind][0] != 0 && steps_since(steps, b->at[kind].lap) < t->horizon)
 			early = TOKD_NAMES_EACH;

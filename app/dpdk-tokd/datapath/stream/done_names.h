@@ -7,9 +7,9 @@
  * cache line; the lower half stands there. Of two keys these are the same with a probability of
  * 2^-32, so one of 306 million new texts is taken for a repeat, and sent again under another id.
  *
- * In a bucket the oldest name goes for a new one. No name goes because time has passed: a clock
- * that jumps changes nothing. Sources with many texts have places of their own, so that theirs
- * push out no other's.
+ * In a bucket a new name replaces the oldest one. Names do not expire by time, so a clock that
+ * jumps changes nothing. Names of sources with many texts have their own places, and replace no
+ * others.
  */
 #pragma once
 

@@ -49,7 +49,7 @@ tokd_generate_is_short(const struct tokd_worker *w, const struct tokd_stream *s)
 	return s->lane != 0 && free_lanes(w) == 0;
 }
 
-/* A source that is alone has more than its share, but leaves a quarter for who comes. */
+/* A source that is alone gets more than its share, but leaves a quarter for newcomers. */
 static bool
 may_take(const struct tokd_worker *w, const struct tokd_source *source)
 {
@@ -114,7 +114,7 @@ unqueue(struct tokd_worker *w, struct tokd_stream *s)
 	TAILQ_REMOVE(&w->answers->ready, s, answer.ready);
 }
 
-/* One that is lost goes first: it needs no room in the ring, for which the others may wait. */
+/* Lost answers go first: they need no room in the ring, for which the others may wait. */
 static void
 queue(struct tokd_worker *w, struct tokd_stream *s)
 {

@@ -18,8 +18,8 @@
 #include "datapath/source/source.h"
 
 /*
- * Keyed: nobody else can make a text's packets look like those of a refused text. Each field is
- * mixed before the next: a sum of them could be met by another choice of several.
+ * Keyed, so that nobody else can make packets that look like those of a refused text. Each field is
+ * mixed before the next one: a plain sum could be the same for other values of several fields.
  */
 static inline uint64_t
 tokd_refused_name(

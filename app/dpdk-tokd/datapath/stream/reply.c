@@ -108,7 +108,7 @@ early(const struct tokd_stream *s)
 	return all_wait ? 0 : s->held_bits >> 1;
 }
 
-/* Why the client has no credit, if that is not of its own making. */
+/* Why the client has no credit, if the reason is on our side. */
 static enum tokd_reason
 hindrance(const struct tokd_stream *s)
 {

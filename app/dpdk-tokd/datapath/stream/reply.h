@@ -47,8 +47,8 @@ void tokd_reply_busy(struct tokd_worker *w, struct rte_mbuf *m, const struct tok
 
 /*
  * Send one reply packet of a stream: its state, ids [first, first + count), which must be
- * available, and a reason if it failed. False if there is no mbuf; or if its client is not
- * validated, and the packet would be too much for him: he gets VALIDATE instead.
+ * available, and a reason if it failed. False if there is no mbuf, or if its client is not
+ * validated and the packet would exceed its limit: it gets VALIDATE instead.
  */
 bool tokd_reply_send(struct tokd_worker *w, struct tokd_stream *s, uint32_t first, uint32_t count,
 	enum tokd_reason reason);

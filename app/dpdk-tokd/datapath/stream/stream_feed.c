@@ -75,8 +75,8 @@ take_times(struct tokd_worker *w, struct tokd_stream *s, enum tokd_rec_kind kind
 }
 
 /*
- * The keys of the blocks that these ids complete, behind them. Returns how many. Zeroed up to the
- * end of the record, as its readers may send it on.
+ * Writes the keys of the blocks that these ids complete after them. Returns how many. Zeroed up to
+ * the end of the record, as its readers may send it on.
  */
 static uint32_t
 put_keys(struct tokd_worker *w, struct tokd_stream *s, struct tokd_rec *rec, uint32_t count)
@@ -174,7 +174,7 @@ reason_of(enum tok_error_code error)
 	}
 }
 
-/* --wipe: what the tokenizer wrote behind the record, or all if that is not `good`. */
+/* --wipe: zeroes what the tokenizer wrote after the record, or all if the record is not `good`. */
 static __rte_noinline void
 wipe_rest(struct tokd_worker *w, enum tokd_rec_kind kind, uint64_t pos, size_t room, bool good,
 	const struct tok_result *res, uint32_t n_keys)
@@ -381,7 +381,7 @@ is_fast(const struct tokd_worker *w, const struct tokd_stream *s)
 	return s->tok_ticks * 2 * TOKD_GATHER_MAX < s->text_end * w->feed_ticks;
 }
 
-/* Feed held packet `next`, and those behind it that are fed with it: `n` in all. */
+/* Feed held packet `next`, and those after it that are fed with it: `n` in all. */
 static enum tokd_feed
 feed_next(struct tokd_worker *w, struct tokd_stream *s, uint32_t *n)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Who gives way when streams are short: doc/reference/protection.md, "Shares". Decided by source,
- * in constant time. Below half of the table only lanes make anything here act.
+ * in constant time. While less than half of the table is used, only lanes are limited here.
  */
 #include "reply.h"
 #include "stream.h"
@@ -46,7 +46,9 @@ tokd_share_died(struct tokd_worker *w, struct tokd_source *source)
 	source->debt_end = RTE_MAX(source->debt_end, w->t_burst) + debt_each(w->streams);
 }
 
-/* Open streams may change hands if their numbers come closer by it; a source may always have one.
+/*
+ * A source may take an open stream of another if that makes their numbers more equal; it may always
+ * have one.
  */
 static bool
 may_take_from(const struct tokd_source *taker, const struct tokd_source *from)

@@ -12,7 +12,7 @@
 #include "build/vocab_table.h"
 
 /*
- * What a character becomes, in ids: for each step, the most that it and those behind it make of one
+ * What a character becomes, in ids: for each step, the most that it and the later steps make of one
  * character. So the time is linear in the size of the tables. Only some pages of characters are
  * changed at all.
  */
@@ -219,7 +219,7 @@ changes(const struct tok_vocab *v, uint32_t page)
 }
 
 /*
- * Fill in b->now for step `step`; v->norm.n: behind the last. Returns the most for a byte: text may
+ * Fill in b->now for step `step`; v->norm.n: after the last. Returns the most for a byte: text may
  * wait before each step.
  */
 static uint32_t
@@ -244,7 +244,7 @@ fill_step(struct bound *b, uint32_t step)
 	return most;
 }
 
-/* The most ids that the steps, and what comes behind them, make of a byte. */
+/* The most ids that the steps, and what comes after them, make of a byte. */
 static uint32_t
 fill_all(struct bound *b)
 {
@@ -308,7 +308,7 @@ tok_norm_bound(struct tok_vocab *v)
 
 	v->tight = (v->norm.n > 0 && !form_c) || v->unigram.norm.on;
 	if (v->norm.n > 0 && !form_c) { /* form C stays below the least bound */
-		/* A text behind each added token in normalized text may get a blank in front. */
+		/* A text after each added token in normalized text may get a blank in front. */
 		const uint32_t most = ids_per_byte(v), several = v->unigram.norm.several;
 		const uint32_t all =
 			(several > 1 ? most * several : most) +

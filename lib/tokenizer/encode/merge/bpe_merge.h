@@ -38,7 +38,7 @@ struct parts {
 	const struct tok_bpe_word *word;
 };
 
-/* The least of the keys of places 1 .. n; before and behind them, in groups of KEYS, is NO_MERGE.
+/* The least of the keys of places 1 .. n; before and after them, in groups of KEYS, is NO_MERGE.
  */
 static inline uint32_t least_key(const uint32_t *key, uint32_t n);
 

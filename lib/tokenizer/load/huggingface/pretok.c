@@ -144,7 +144,7 @@ read_split(const char *file, const char *what, const struct tok_json *component,
 	return m->regex[i] != NULL || tok_fail(err, "out of memory");
 }
 
-/* ByteLevel, behind n splits, which may split as well. */
+/* ByteLevel, after n splits, which may split as well. */
 static bool
 read_bytes(const char *file, const char *what, const struct tok_json *bytes, struct tok_model *m,
 	size_t n, struct tok_error *err)

@@ -110,7 +110,7 @@ spm_part_of(const struct tok_json *component)
 }
 
 /*
- * Of n normalizers the first that sentencepiece's stage takes, with all behind it: the map comes
+ * Of n normalizers the first that sentencepiece's stage takes, with all after it: the map comes
  * first, blanks are replaced once, and U+2581, which is no white space, is not stripped.
  */
 static size_t

@@ -213,7 +213,7 @@ see_all(struct table *t)
 	}
 }
 
-/* The next pair that both lead to and hold on with a class from *c on; *c becomes the one behind
+/* The next pair that both lead to and hold on with a class from *c on; *c becomes the one after
  * it. 0: there is none; the first pair is none of them. */
 static uint32_t
 next_pair(struct table *t, uint32_t pair, uint16_t *c)

@@ -11,7 +11,7 @@
  *   step        TAKE                                    a gap
  *                  HOLD                       a         a match begins before a, or the gap goes on
  *                     HOLD                    ab
- *                        AGAIN                          7 ends it: no match, a border behind ab
+ *                        AGAIN                          7 ends it: no match, a border after ab
  *                  TAKE                       (a again) the gap, known
  *                     TAKE                    (b again)
  *                        CLOSE
@@ -41,7 +41,7 @@ enum border {
 
 struct item {
 	uint16_t reading;
-	uint16_t first; /* HELD: the reading behind the first held character */
+	uint16_t first; /* HELD: the reading after the first held character */
 	uint16_t border;
 };
 
@@ -61,7 +61,7 @@ struct maker {
 	bool held;			/* `now` holds characters */
 };
 
-/* A reading behind the character. Each has one past. */
+/* A reading after the character. Each has one past. */
 static bool
 add(struct maker *mk, struct item item)
 {
@@ -82,7 +82,7 @@ add(struct maker *mk, struct item item)
 	return true;
 }
 
-/* All readings behind a character of class c; they fill mk->next. */
+/* All readings after a character of class c; they fill mk->next. */
 static bool
 read_on(struct maker *mk, uint32_t c)
 {
@@ -123,7 +123,7 @@ read_end(struct maker *mk)
 	return true;
 }
 
-/* ---- steps from `now` to `next`, whose items are those behind the character ---- */
+/* ---- steps from `now` to `next`, whose items are those after the character ---- */
 
 static enum tok_pretok_step
 fresh(struct maker *mk, enum tok_pretok_step step)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A matcher's state is the list of its program's threads that wait for the next character, the one
- * to try first in front. A thread that matches ends the list: those behind it would be tried later
+ * to try first in front. A thread that matches ends the list: those after it would be tried later
  * by a backtracking matcher, that is never. So the last match of the text is the leftmost-first one
  * (R. Cox, "Regular Expression Matching: the Virtual Machine Approach", 2009).
  */
@@ -25,7 +25,7 @@ struct walk {
 	uint16_t stack[2 * TOK_REGEX_PROGRAM_MAX];
 };
 
-/* Follow one thread up to the next character. False: it matched, and those behind it do not count.
+/* Follow one thread up to the next character. False: it matched, and those after it do not count.
  */
 static bool
 follow(struct walk *w, uint16_t from)

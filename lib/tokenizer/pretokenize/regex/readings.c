@@ -2,7 +2,7 @@
 /*
  * Readings of a text: what each split guesses about the characters so far. A character begins a
  * match or is in a gap; a match goes on or ends. What is guessed is checked by the characters that
- * follow: a match must reach an end; behind the end that was guessed, and from a character that is
+ * follow: a match must reach an end; after the end that was guessed, and from a character that is
  * guessed to begin no match, the matcher must not reach one (`dies`). So exactly one reading of
  * every text is left at its end. A split's text ends where a split before it has a border.
  */
@@ -95,7 +95,7 @@ unpack(const uint16_t *key, struct part *p)
 static bool read_split(
 	struct reader *r, uint32_t i, const uint16_t *key, uint32_t len, bool border);
 
-/* Split i reads the character in this way; *key are the splits behind it. */
+/* Split i reads the character in this way; *key are the splits after it. */
 static bool
 read_on(struct reader *r, uint32_t i, const uint16_t *key, uint32_t len, const struct part *p,
 	bool border)
@@ -133,7 +133,7 @@ read_first(struct reader *r, uint32_t i, const uint16_t *key, uint32_t len, cons
 	return !must_die(m, &way, first) || read_on(r, i, key, len, &way, here);
 }
 
-/* All ways in which split i and those behind it read the character. `border`: a split before it has
+/* All ways in which split i and those after it read the character. `border`: a split before it has
  * a border before the character. */
 static bool
 read_split(struct reader *r, uint32_t i, const uint16_t *key, uint32_t len, bool border)
@@ -217,7 +217,7 @@ read_all(struct reader *r, uint32_t number, struct rx_reading *out)
 	return true;
 }
 
-/* Those from which some text leads to its end, and of them those behind which a piece ends. */
+/* Those from which some text leads to its end, and of them those after which a piece ends. */
 static bool
 find_alive(struct rx *rx, struct rx_readings *all)
 {

@@ -88,8 +88,9 @@ def parser() -> argparse.ArgumentParser:
         type=_model,
         action="append",
         required=True,
-        metavar="NAME=FOLDER_OR_FILE",
-        help="a vocabulary and the name clients ask for; requests without a name use the first",
+        metavar="NAME=VOCAB",
+        help="the name clients ask for, and a vocabulary: its folder, file, or name in the search "
+        "path; requests without a name use the first",
     )
     add("--host", default="127.0.0.1", help="address to listen at (default %(default)s)")
     add(

@@ -42,11 +42,11 @@ EXIT_OK, EXIT_FOUND, EXIT_USAGE, EXIT_FAILED = 0, 1, 2, 3
 EPILOG = """\
 exit status: 0 all is as asked; 1 something is not (check, verify); 2 impossible request; 3 failed
 
-  tokd-host check                                   what is missing for a proposal
-  tokd-host check --cores 1-4 --hugepages 8x1G      what is missing, what it costs, what to do
+  tokd-host check                                   propose settings; show what is missing
+  tokd-host check --cores 1-4 --hugepages 8x1G      show what is missing, its cost, the remedy
   tokd-host apply --cores 1-4 --hugepages 8x1G      do it; then reboot
-  tokd-host verify                                  what booted, against what was asked
-  tokd-host revert                                  every byte as it was
+  tokd-host verify                                  compare what booted with what was asked
+  tokd-host revert                                  undo everything
 """
 
 

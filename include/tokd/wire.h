@@ -3,8 +3,8 @@
  * The wire protocol of dpdk-tokd, over UDP. doc/reference/protocol.md explains it; this file
  * defines it. All fields and ids are little-endian. A header of 64 bytes is followed by `length`
  * bytes of text, or by `count` ids of 4 bytes (with TOKD_F_SHORT: 2). With TOKD_F_DECODE the client
- * sends ids of 4 bytes and gets text: then fields that speak of text count the bytes of these ids,
- * and fields that speak of ids count the bytes of the text.
+ * sends ids of 4 bytes and gets text: then fields that speak of text mean these ids, as bytes, and
+ * fields that speak of ids mean the bytes of the text.
  */
 #ifndef TOKD_WIRE_H
 #define TOKD_WIRE_H
@@ -55,7 +55,7 @@ enum tokd_wire_flags {
 
 /*
  * With GENERATE the answer is a sequence of these, without padding, each followed by its text.
- * Fields that speak of ids count the bytes of the answer. In the last one `end` is not 0.
+ * Fields that speak of ids mean the bytes of the answer. In the last one `end` is not 0.
  */
 struct tokd_made {
 	uint32_t id;   /* TOKD_MADE_END in the last one */

@@ -60,7 +60,7 @@ read_options(const struct tokd_app *app, struct tokd_reload *r)
 	return false;
 }
 
-/* What was made at start for the first vocabularies, and cannot be made again. */
+/* False: something was made at start for the vocabularies, and does not fit the new ones. */
 static bool
 fits(const struct tokd_app *app, const struct tokd_served *served, struct tok_error *err)
 {

@@ -6,7 +6,7 @@
 #define SLICES 8		      /* of a turn, if there are several sources */
 #define QUANTA 2		      /* of a slice */
 #define OWN 4			      /* weight of a source's own packets in its delay */
-#define OFFERED 2		      /* pace of refused texts that come again, by the capacity */
+#define OFFERED 2		      /* times the capacity: how fast refused texts come again */
 #define TICKS_MAX (UINT64_C(1) << 40) /* sums of quanta do not overflow */
 #define ONE 256u		      /* of `times` */
 #define TIMES_MAX 8u		      /* a pause of the machine says nothing of frames */

@@ -70,13 +70,11 @@ static const char *
 generate_remedy(const struct tokd_request *r)
 {
 	switch (r->reason) {
-	case TOKD_R_LENGTH:
-		return "the appliance is of a release that cannot generate: use a newer one";
 	case TOKD_R_SINK:
 		return r->n_ids > 0 ? "its GPU or tokd-gpu failed: the ids so far are right; see "
 				      "its log"
 				    : "no model there: it needs --sink, and a tokd-gpu with "
-				      "--lanes; or see its log";
+				      "--lanes and an engine; or see its log";
 	case TOKD_R_TIMEOUT:
 		if (r->arrived < r->packets)
 			return "no lane of its GPU was free for its --stream-timeout: try again "
@@ -110,8 +108,6 @@ refused(const struct tokd_client *c, const struct tokd_request *r, char text[TOK
 	}
 	if ((r->flags & TOKD_REQUEST_GENERATE) && generate_remedy(r) != NULL)
 		remedy = generate_remedy(r);
-	if (r->reason == TOKD_R_LENGTH && (r->flags & TOKD_REQUEST_DECODE))
-		remedy = "the appliance is of a release that cannot decode: use a newer one";
 	snprintf(text, TOKD_ERROR_MAX, "%s: %s (%u)%s%s: %s", peer, tokd_reason_name(r->reason),
 		(uint32_t)r->reason, times, asked, remedy);
 }

@@ -148,8 +148,8 @@ class Client(Closing):
         """Text of `ids`, with U+FFFD for parts of characters: as `Tokenizer.decode`.
 
         ids: a list, or an array of shape (n,), of any integer type. ValueError: it is no flat
-        list of ids. TokdError: an id is not in the vocabulary (`Reason.ID`), or the appliance is
-        too old to decode. Other errors as in `tokenize`.
+        list of ids. TokdError: an id is not in the vocabulary (`Reason.ID`). Other errors as in
+        `tokenize`.
         """
         return text_of(
             self._whole(self._client.submit(ids_for(ids), decoding(skip_special_tokens)))
@@ -165,9 +165,8 @@ class Client(Closing):
         iterator, the model pauses for this text; after the appliance's --stream-timeout it fails.
         `timeout` of the client counts from the last id. ValueError: `max_tokens` is not 1 to
         1048576, or a str has a surrogate. TokdError: no model runs there (`Reason.SINK`), or it
-        failed, also after some ids; or the appliance is too old. TimeoutError: also that no lane of
-        its GPU was free for `timeout`. Other errors as in `tokenize`. An answer that has begun is
-        not begun again.
+        failed, also after some ids. TimeoutError: also that no lane of its GPU was free for
+        `timeout`. Other errors as in `tokenize`. An answer that has begun is not begun again.
         """
         progress = Progress()
         prompt = Prompt(text, max_tokens, skip_special_tokens)

@@ -645,22 +645,6 @@ TEST(every_end_of_a_request_has_words)
 
 	assert_non_null(c);
 	tokd_client_describe(c,
-		&(struct tokd_request){.status = TOKD_E_REFUSED,
-			.reason = TOKD_R_LENGTH,
-			.flags = TOKD_REQUEST_DECODE},
-		text);
-	assert_string_equal(text,
-		"127.0.0.1:9: LENGTH (3): the appliance is of a release that cannot decode: use a "
-		"newer one");
-	tokd_client_describe(c,
-		&(struct tokd_request){.status = TOKD_E_REFUSED,
-			.reason = TOKD_R_LENGTH,
-			.flags = TOKD_REQUEST_GENERATE},
-		text);
-	assert_string_equal(text,
-		"127.0.0.1:9: LENGTH (3): the appliance is of a release that cannot generate: use "
-		"a newer one");
-	tokd_client_describe(c,
 		&(struct tokd_request){
 			.status = TOKD_E_REFUSED, .reason = TOKD_R_VERSION, .error = 2},
 		text);

@@ -11,7 +11,7 @@ UNANSWERED  optional: the COUNTS that are requests without an answer
 prepare(context) -> state          once, before anything is timed
 run(state, parameters) -> raw      one trial; or run(state, parameters, repeat), repeat from 1
 report(state, parameters, raw) -> Report
-clean(state)                       once, also after a failure or a signal
+clean(state)                       optional: once, also after a failure or a signal
 """
 
 import importlib.util
@@ -19,6 +19,7 @@ import inspect
 import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -26,8 +27,9 @@ from typing import Any
 
 from bench.samples import UNITS, Samples
 
+TASKS = Path(__file__).with_name("tasks")
 NAME = re.compile(r"[a-z][a-z0-9-]*")
-FUNCTIONS = ("prepare", "run", "report", "clean")
+FUNCTIONS = ("prepare", "run", "report")
 BETTER = ("lower", "higher", "neither")  # neither: no verdict
 PERCENTILE = re.compile(r"p(\d{1,2}(?:\.\d{1,5})?)")
 
@@ -130,6 +132,7 @@ class Context:
     # The user's own corpora, by value of the parameter `corpus`; empty: those of tools/fetch-corpus
     corpora: Mapping[str, Path] = field(default_factory=dict)
     kept: Path | None = None  # a folder for what a resumed sweep needs; may not exist yet
+    stack: ExitStack = field(default_factory=ExitStack)  # closed at the end, as clean() is called
 
 
 @dataclass(frozen=True)
@@ -216,8 +219,10 @@ def names(folders: Iterable[Path]) -> list[str]:
     return sorted({path.parent.name for folder in folders for path in folder.glob("*/task.py")})
 
 
-def load(name: str, path: Path) -> Task:
-    """TaskError: it is not a task, or cannot be loaded."""
+def load(name: str, path: Path | None = None) -> Task:
+    """Of its file; None: one of tools/bench/tasks. TaskError: it is not a task, or cannot be
+    loaded."""
+    path = path or TASKS / name / "task.py"
     spec = importlib.util.spec_from_file_location(f"sweep_task_{name.replace('-', '_')}", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
 tasks = pytest.importorskip("bench.task", reason="run tools/setup")
 
 REQUESTS = 250_000  # a few seconds; the side store fills for the first 100,000
@@ -22,15 +21,14 @@ pytestmark = [
 
 def measured(name: str, folder: Path, **parameters: Any) -> tuple[Any, tasks.Report]:
     """A trial, as tools/sweep makes one: its raw result and its report."""
-    task = tasks.load(name, ROOT / "tools" / "bench" / "tasks" / name / "task.py")
+    task = tasks.load(name)
     module, given = task.module, {k.replace("_", "-"): v for k, v in parameters.items()}
     assert set(given) == set(module.PARAMETERS)
-    state = module.prepare(tasks.Context(folder, True, [given], print))
-    try:
+    context = tasks.Context(folder, True, [given], print)
+    with context.stack:
+        state = module.prepare(context)
         raw = task.run(state, given, 1)
         report = module.report(state, given, raw)
-    finally:
-        module.clean(state)
     assert task.error(report) is None and report.ids_checked > 0
     return raw, report
 

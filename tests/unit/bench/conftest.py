@@ -4,7 +4,6 @@
 import json
 import os
 import socket
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -68,8 +67,8 @@ def bench(ranks_file, tiktoken, tokenizer_json, tokd_load, tmp_path):
             ids = np.array(tiktoken.encode_ordinary(text), np.uint32)
             pieces.append(Slice("english", "16", text, ids))
         return systems.Bench(
-            ExitStack(), tmp_path, ranks_file, tokenizer_json, tmp_path / "sample",
-            {("english", 16): pieces}, None, None, (link, link), huge=False,
+            tmp_path, ranks_file, tokenizer_json, tmp_path / "sample", {("english", 16): pieces},
+            None, None, (link, link), huge=False,
         )  # fmt: skip
 
     return make

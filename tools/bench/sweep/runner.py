@@ -34,17 +34,18 @@ class Runner:
     def _prepare(self, task: Task, folder: Path, stack: ExitStack, progress: Progress) -> None:
         tests = [t.parameters for t in self._box.tests if t.task is task]
         folder.mkdir()
+        kept = self._store.kept(task.name)
+        own = stack.enter_context(ExitStack())
+        context = Context(folder, self._quick, tests, progress.log, self._own, kept, own)
         try:
-            kept = self._store.kept(task.name)
-            context = Context(folder, self._quick, tests, progress.log, self._own, kept)
             state = task.module.prepare(context)
-        except Missing as error:
-            self._never[task.name] = ("missing", str(error))
+        except (Missing, WrongIds) as error:
+            own.close()
+            why = "missing" if isinstance(error, Missing) else "refused"
+            self._never[task.name] = (why, str(error))
             return
-        except WrongIds as error:
-            self._never[task.name] = ("refused", str(error))
-            return
-        stack.callback(task.module.clean, state)
+        if hasattr(task.module, "clean"):
+            stack.callback(task.module.clean, state)
         self._states[task.name] = state
 
     def _measure(self, repeat: int, test: Test) -> Report:

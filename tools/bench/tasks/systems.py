@@ -4,7 +4,7 @@ sockets over another pair that is set up alike. The same tokd-load asks both."""
 
 import socket
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,9 +57,8 @@ SAMPLE = 32_768  # characters on which a server warms up and chooses its library
 
 @dataclass
 class Bench:
-    """What all systems need. Close its stack at the end."""
+    """What all systems need."""
 
-    stack: ExitStack
     folder: Path
     vocab: Path
     json: Path  # the same as tokenizer.json
@@ -120,20 +119,14 @@ def prepare(context: Context, wanted: dict[int, int]) -> Bench:
     need(DPDK_TOKD, TOKD_LOAD)
     vocab, pieces = _cut(context, wanted)
     made, sample = _prepare_servers(context, vocab)
-    with ExitStack() as stack:
-        try:
-            client = stack.enter_context(namespace("client"))
-            server = stack.enter_context(namespace("server"))
-            links = (
-                stack.enter_context(veth(0, client, None)),
-                stack.enter_context(veth(1, client, server)),
-            )
-        except OSError as error:
-            raise Missing(f"cannot make a veth pair (needs root): {error}") from error
-        huge = stack.enter_context(hugepages())
-        folder, kept = context.folder, stack.pop_all()
-        return Bench(kept, folder, vocab, made, sample, pieces, client, server, links, huge)
-    raise AssertionError
+    enter = context.stack.enter_context
+    try:
+        client, server = enter(namespace("client")), enter(namespace("server"))
+        links = enter(veth(0, client, None)), enter(veth(1, client, server))
+    except OSError as error:
+        raise Missing(f"cannot make a veth pair (needs root): {error}") from error
+    huge = enter(hugepages())
+    return Bench(context.folder, vocab, made, sample, pieces, client, server, links, huge)
 
 
 def _obstacle(bench: Bench, system: str) -> str | None:

@@ -34,6 +34,7 @@ def log(word):
 
 def prepare(context):
     log("prepare")
+    context.stack.callback(log, "closed")
     return context
 
 def run(state, p):

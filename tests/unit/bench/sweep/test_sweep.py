@@ -146,7 +146,17 @@ def test_a_trial_that_failed_is_told_and_run_again(made, tmp_path, said):
 
 def test_repeats_take_turns(made, tmp_path, said):
     swept(made(), tmp_path / "out")
-    assert said() == ["prepare", "good 1000", "good 2000", "good 1000", "good 2000", "clean"]
+    trials = ["good 1000", "good 2000"]
+    assert said() == ["prepare", *trials, *trials, "clean", "closed"]
+
+
+def test_what_a_task_opened_is_closed_if_it_is_missing_then(made, tmp_path, said):
+    text = TASK[: TASK.index("def clean")].replace("return context", 'raise Missing("no disk")')
+    path = made()
+    (tmp_path / "tasks/made/task.py").write_text(text)
+    row, _ = swept(path, tmp_path / "out")["tables"][0]["rows"]
+    assert (row["state"], row["reason"]) == ("missing", "no disk")
+    assert said() == ["prepare", "closed"]
 
 
 # ---- ended early ----
@@ -207,7 +217,7 @@ def test_a_signal_cleans_the_tasks_and_shows_what_there_is(made, tmp_path, said)
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGTERM
-    assert said()[-1] == "clean"
+    assert said()[-2:] == ["clean", "closed"]
     assert "NOT FINISHED" in (out / "table.md").read_text()
 
 

@@ -67,8 +67,8 @@ def test_what_is_no_json_or_says_a_key_twice_is_refused(tmp_path):
 def test_a_folder_that_keeps_not_to_the_protocol_is_refused(made, tmp_path):
     path = made()
     task = tmp_path / "tasks/made/task.py"
-    task.write_text(TASK.replace("def clean", "def clear"))
-    with pytest.raises(TaskError, match="clean missing"):
+    task.write_text(TASK.replace("def report", "def tell"))
+    with pytest.raises(TaskError, match="report missing"):
         boxes.load(path, quick=False)
     task.write_text(TASK.replace('better="higher"', 'better="more"'))
     with pytest.raises(TaskError, match="speed: better='more': lower, higher, neither"):
@@ -105,14 +105,12 @@ def test_the_task_and_the_box_of_the_documentation_work(tmp_path):
     (task,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     (tmp_path / "tasks/sleep/task.py").write_text(task)
     box, theirs, stages = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
-    asks = ROOT / "tools/bench/tasks/client-to-ids/task.py"
     (tmp_path / "theirs.json").write_text(theirs)
-    known = published_file.load(
-        tmp_path / "theirs.json", tasks.load("client-to-ids", asks), {"system": "rust-udp"}
-    )
+    asks = tasks.load("client-to-ids")
+    known = published_file.load(tmp_path / "theirs.json", asks, {"system": "rust-udp"})
     assert known.value({"system": "tokd", "tokens": 128}, "round-trip p50") == 36
     (tmp_path / "theirs.json").write_text(stages)
-    own = tasks.load("pipeline", ROOT / "tools/bench/tasks/pipeline/task.py")
+    own = tasks.load("pipeline")
     known = published_file.load_stages(tmp_path / "theirs.json", own, [own.metric("tokenize p50")])
     assert known.value({"pipeline": "cpu"}, "tokenize") == (332, "x86")
     path = tmp_path / "box.json"

@@ -19,7 +19,6 @@ from ended import ended
 from sweep_made import swept
 
 ROOT = Path(__file__).resolve().parents[4]
-TASK = ROOT / "tools" / "bench" / "tasks" / "tokenize" / "task.py"
 PROGRAM = Path(os.environ.get("TOKD_BUILD", ROOT / "build")) / "app" / "tok"
 TEXT = "".join(
     f"Line {n}, of {n * n} w\u00f6rds, don't {n % 7} \u4f60\u597d.\n" for n in range(9000)
@@ -132,7 +131,7 @@ def test_a_box_cut_down(name, tmp_path):
 
 @pytest.fixture(scope="module")
 def module():
-    return tasks.load("tokenize", TASK).module
+    return tasks.load("tokenize").module
 
 
 @pytest.fixture
@@ -196,7 +195,7 @@ def test_what_cannot_be_measured_is_missing_with_the_reason(module, state, monke
 
 def other(name: str, tests: list[dict[str, Any]], folder: Path) -> tuple[Any, Any]:
     """A task beside tokenize, and its state."""
-    module = tasks.load(name, TASK.parents[1] / name / "task.py").module
+    module = tasks.load(name).module
     folder.mkdir()
     return module, module.prepare(tasks.Context(folder, True, tests, print))
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The task client-to-ids over the loopback: what may have a time, and what may not."""
 
-from pathlib import Path
-
 import pytest
 
 pytest.importorskip("hdrh.histogram", reason="run tools/setup")
@@ -12,7 +10,6 @@ from bench.baseline import engines
 from bench.task import Missing, WrongIds
 from bench.tasks import systems
 
-ROOT = Path(__file__).resolve().parents[4]
 PARAMETERS = {
     "corpus": "english", "tokens": 16, "system": "rust-tcp-asyncio", "neighbour": "none",
     "place": "others", "requests": 20,
@@ -22,8 +19,7 @@ WARM_UP = 3
 
 @pytest.fixture(scope="module")
 def module():
-    path = ROOT / "tools" / "bench" / "tasks" / "client-to-ids" / "task.py"
-    return tasks.load("client-to-ids", path).module
+    return tasks.load("client-to-ids").module
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The task gpu-sink: a real run by the CPU consumer, cut short; and what it does not let pass."""
 
-from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -27,9 +26,7 @@ PARAMETERS = {
 
 @pytest.fixture(scope="module")
 def module():
-    made = tasks.load(
-        "gpu-sink", ROOT / "tools" / "bench" / "tasks" / "gpu-sink" / "task.py"
-    ).module
+    made = tasks.load("gpu-sink").module
     for program in (made.DPDK_TOKD, made.TOKD_GPU):
         if not program.is_file():
             pytest.skip(f"{program} is not built: run tools/setup")
@@ -54,9 +51,7 @@ def state(module, texts, ranks_file, tmp_path):
     plan = module._plan(tmp_path / "all" / "texts.pcap", texts, 60)
     first = module._plan(tmp_path / "first" / "texts.pcap", texts, 20)
     tables = {DIM: random_table(module.ROWS, DIM, 1)}
-    return module.State(
-        ExitStack(), tmp_path, ranks_file, False, {(SIZE, 16): plan}, {SIZE: first}, tables
-    )
+    return module.State(tmp_path, ranks_file, False, {(SIZE, 16): plan}, {SIZE: first}, tables)
 
 
 @pytest.mark.slow

@@ -29,18 +29,17 @@ def program() -> Path:
 
 
 def load(name: str) -> Any:
-    return tasks.load(name, ROOT / "tools" / "bench" / "tasks" / name / "task.py").module
+    return tasks.load(name).module
 
 
 def measured(name: str, folder: Path, **parameters: Any) -> tasks.Report:
     """A trial, as tools/sweep makes one."""
     module = load(name)
     assert set(parameters) == set(module.PARAMETERS)
-    state = module.prepare(Context(folder, True, [parameters], print))
-    try:
+    context = Context(folder, True, [parameters], print)
+    with context.stack:
+        state = module.prepare(context)
         report = module.report(state, parameters, module.run(state, parameters))
-    finally:
-        module.clean(state)
     assert set(report.values) | set(report.samples) == set(module.METRICS)
     assert set(report.counts) == set(module.COUNTS)
     return report
@@ -301,7 +300,5 @@ def test_an_unknown_way_to_scan_is_refused(tmp_path, ranks_file):
 @pytest.mark.parametrize("quick", [True, False])
 def test_the_box_asks_for_every_task(quick):
     box = boxes.load(ROOT / "boxes" / "machine.json", quick)
-    made = {
-        path.parent.name for path in (ROOT / "tools" / "bench" / "tasks").glob("micro-*/task.py")
-    }
+    made = {path.name for path in tasks.TASKS.glob("micro-*")}
     assert {entry.task.name for entry in box.entries} == made

@@ -11,7 +11,6 @@ from bench import task as tasks
 from bench.sweep.store import Store
 from bench.task import Context, WrongIds
 
-ROOT = Path(__file__).resolve().parents[4]
 WARM_UP = 3
 PARAMETERS = {
     "corpus": "english", "tokens": 16, "texts": 20, "system": "libtok-udp-asyncio",
@@ -22,9 +21,7 @@ PARAMETERS = {
 
 @pytest.fixture(scope="module")
 def module():
-    return tasks.load(
-        "open-loop", ROOT / "tools" / "bench" / "tasks" / "open-loop" / "task.py"
-    ).module
+    return tasks.load("open-loop").module
 
 
 @pytest.fixture

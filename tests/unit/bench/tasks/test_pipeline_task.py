@@ -17,7 +17,6 @@ from bench.tasks import embed_client
 from dpdk_tokd import EmbeddingStatus
 from dpdk_tokd.ops.telemetry import Histogram
 
-ROOT = Path(__file__).resolve().parents[4]
 HZ = 2  # ticks a ns
 START = 5_000_000  # CLOCK_MONOTONIC at tick 1000
 TEXT = {
@@ -33,9 +32,7 @@ STAGES = {
 
 @pytest.fixture(scope="module")
 def module() -> Any:
-    return tasks.load(
-        "pipeline", ROOT / "tools" / "bench" / "tasks" / "pipeline" / "task.py"
-    ).module
+    return tasks.load("pipeline").module
 
 
 def report(module: Any, pipeline: str, gpu: bool, **stamps: int) -> tasks.Report:

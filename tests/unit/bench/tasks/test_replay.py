@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Workers that replay captures: each does all of its own, and a wrong id is no figure."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -11,8 +9,6 @@ from bench import task as tasks
 from bench.lab.cpus import CPUS
 from bench.task import WrongIds
 from bench.texts import reference
-
-TASK = Path(__file__).resolve().parents[4] / "tools" / "bench" / "tasks" / "replay" / "task.py"
 
 SENTENCES = [f"Text {n} has {n * n} words, \u4f60\u597d and caf\u00e9." for n in range(200)]
 
@@ -26,7 +22,7 @@ def given(ranks_file):
 
 @pytest.fixture
 def run(given, ranks_file, tmp_path):
-    module = tasks.load("replay", TASK).module
+    module = tasks.load("replay").module
     if not module.DPDK_TOKD.is_file():
         pytest.skip(f"{module.DPDK_TOKD} is not built: run tools/setup")
 

@@ -3,7 +3,6 @@
 does with a run in which a worker got no flow."""
 
 import lzma
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,11 +12,9 @@ from bench.task import Context, Missing, WrongIds
 from bench.texts import encode_texts
 from dpdk_tokd.fetch.packages import data_home
 
-ROOT = Path(__file__).resolve().parents[4]
-
 
 def load(name: str) -> Any:
-    return tasks.load(name, ROOT / "tools" / "bench" / "tasks" / name / "task.py").module
+    return tasks.load(name).module
 
 
 def need_corpora() -> None:
@@ -96,7 +93,7 @@ def test_a_run_that_left_a_worker_out_is_repeated_three_times_in_all(
     left = iter([module.Raw(1.0, one, [0.5, 0.5]) for one in given])
     monkeypatch.setattr(module, "once", lambda *_: next(left))
     monkeypatch.setattr(module, "CPUS", [0, 1])
-    state = module.State(None, None, None, {(8, 1): []}, None, None)
+    state = module.State(None, None, {(8, 1): []}, None, None)
     parameters = {"workers": 2, "clients": 8, "characters": 1}
     if streams is None:
         with pytest.raises(OSError, match="a worker got no flow in 3 runs"):

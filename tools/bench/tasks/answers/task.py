@@ -42,7 +42,6 @@ LIMIT_S = 300.0
 
 @dataclass
 class State:
-    stack: ExitStack
     folder: Path
     vocabulary: Path
     rows: int
@@ -71,15 +70,10 @@ def prepare(context: Context) -> State:
     wanted = max(test["requests"] + _warm_up(test) for test in context.tests)
     kind = Kind(VOCABULARY, CORPUS, "tokens", PROMPT)
     _, pieces = encode_texts.cut(kind, vocabulary, wanted, context.corpora)
-    with ExitStack() as stack:
-        client, link = client_link(stack, "answers")
-        huge = stack.enter_context(hugepages())
-        rows = vocabulary.tokenizer.get_vocab_size()
-        return State(
-            stack.pop_all(), context.folder, vocabulary.file, rows, pieces, link, client, huge,
-            gpu_here(),
-        )  # fmt: skip
-    raise AssertionError
+    client, link = client_link(context.stack, "answers")
+    huge = context.stack.enter_context(hugepages())
+    rows = vocabulary.tokenizer.get_vocab_size()
+    return State(context.folder, vocabulary.file, rows, pieces, link, client, huge, gpu_here())
 
 
 def _consumer(state: State, streams: int) -> Consumer:
@@ -133,7 +127,3 @@ def report(_state: State, _parameters: dict[str, Any], raw: Raw) -> Report:
         ids_checked=ANSWER * len(raw.times),
         notes=raw.notes,
     )
-
-
-def clean(state: State) -> None:
-    state.stack.close()

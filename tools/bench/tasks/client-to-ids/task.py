@@ -102,7 +102,3 @@ def report(state: Bench, parameters: dict[str, Any], raw: Raw) -> Report:
         ids_checked=ids,
         notes=raw.notes,
     )
-
-
-def clean(state: Bench) -> None:
-    state.stack.close()

@@ -83,7 +83,6 @@ class Plan:
 
 @dataclass
 class State:
-    stack: ExitStack
     folder: Path
     vocab: Path
     huge: bool
@@ -122,10 +121,8 @@ def prepare(context: Context) -> State:
         path = context.folder / f"{size}-first" / "texts.pcap"
         first[size] = _plan(path, texts, CHECKED_BYTES // size)
     tables = {dim: random_table(ROWS, dim, 1) for dim in {t["dim"] for t in context.tests}}
-    with ExitStack() as stack:
-        huge = stack.enter_context(hugepages())
-        return State(stack.pop_all(), context.folder, vocab, huge, plans, first, tables)
-    raise AssertionError
+    huge = context.stack.enter_context(hugepages())
+    return State(context.folder, vocab, huge, plans, first, tables)
 
 
 def _obstacle(parameters: dict[str, Any]) -> str | None:
@@ -233,7 +230,3 @@ def report(_state: State, _parameters: dict[str, Any], raw: Raw) -> Report:
         ids_checked=raw.rows_checked + raw.embedded.ids_checked,
         notes=raw.notes,
     )
-
-
-def clean(state: State) -> None:
-    state.stack.close()

@@ -102,7 +102,3 @@ def report(_state: State, _parameters: dict[str, Any], raw: Raw) -> Report:
         },
         notes=raw.notes,
     )
-
-
-def clean(_state: State) -> None:
-    """Nothing outlasts a trial."""

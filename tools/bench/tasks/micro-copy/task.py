@@ -35,7 +35,3 @@ def run(sizes: dict[int, int], parameters: dict[str, Any]) -> dict[str, Any]:
 def report(_sizes: dict[int, int], _parameters: dict[str, Any], raw: dict[str, Any]) -> Report:
     ns = raw["ns"] / raw["times"]
     return Report(values={"copy": ns / 1000, "bandwidth": raw["bytes"] / ns})
-
-
-def clean(_sizes: dict[int, int]) -> None:
-    """Nothing outlasts a trial."""

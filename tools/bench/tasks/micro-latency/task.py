@@ -33,7 +33,3 @@ def run(sizes: dict[int, int], parameters: dict[str, Any]) -> dict[str, Any]:
 def report(_sizes: dict[int, int], parameters: dict[str, Any], raw: dict[str, Any]) -> Report:
     note = micro.size_note(parameters["level"], raw)
     return Report(values={"load": raw["ns"] / raw["times"]}, notes=[note])
-
-
-def clean(_sizes: dict[int, int]) -> None:
-    """Nothing outlasts a trial."""

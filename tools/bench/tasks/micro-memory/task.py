@@ -50,7 +50,3 @@ def report(_sizes: dict[int, int], _parameters: dict[str, Any], raw: list[float]
     if not raw:
         raise OSError("stress-ng printed no rates: give it more seconds, or another version")
     return Report(values={"bandwidth": max(raw)})
-
-
-def clean(_sizes: dict[int, int]) -> None:
-    """Nothing outlasts a trial."""

@@ -99,7 +99,3 @@ def report(_folder: Path, parameters: dict[str, Any], raw: list[float]) -> Repor
     for us in raw:
         trips.add(round(us * 1000 * VERBS[parameters["verb"]]))
     return Report(samples={"round-trip": trips})
-
-
-def clean(_folder: Path) -> None:
-    """Nothing outlasts a trial."""

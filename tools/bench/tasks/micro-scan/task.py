@@ -94,7 +94,3 @@ def report(state: State, parameters: dict[str, Any], raw: dict[str, Any]) -> Rep
         raise WrongIds(f"{raw['found']:,} found, at other places than the {right[0]:,} there are")
     ns = raw["ns"] / raw["times"]
     return Report(values={"rate": raw["bytes"] / ns, "found": 1000 * raw["found"] / ns})
-
-
-def clean(_state: State) -> None:
-    """Nothing outlasts a trial."""

@@ -43,7 +43,6 @@ class End:
 
 @dataclass
 class State:
-    stack: ExitStack
     folder: Path
     ends: dict[str, End | str]  # by wire; or why there is none
 
@@ -61,12 +60,10 @@ def _veth(stack: ExitStack) -> End | str:
 def prepare(context: Context) -> State:
     need_tool("sockperf", "sockperf")
     need_two_cpus()
-    with ExitStack() as stack:
-        ends: dict[str, End | str] = {"loopback": End("127.0.0.1", None, None)}
-        if any(test["wire"] == "veth" for test in context.tests):
-            ends["veth"] = _veth(stack)
-        return State(stack.pop_all(), context.folder, ends)
-    raise AssertionError
+    ends: dict[str, End | str] = {"loopback": End("127.0.0.1", None, None)}
+    if any(test["wire"] == "veth" for test in context.tests):
+        ends["veth"] = _veth(context.stack)
+    return State(context.folder, ends)
 
 
 def _command(namespace_: str | None, cpu: int, mode: str, address: str, *more: str) -> list[str]:
@@ -119,7 +116,3 @@ def report(_state: State, _parameters: dict[str, Any], raw: tuple[list[float], i
     for us in times:
         trips.add(round(us * 1000))
     return Report(samples={"round-trip": trips}, counts={"lost": lost})
-
-
-def clean(state: State) -> None:
-    state.stack.close()

@@ -175,7 +175,3 @@ def report(state: State, parameters: dict[str, Any], raw: Raw) -> Report:
         ids_checked=ids,
         notes=raw.notes,
     )
-
-
-def clean(state: State) -> None:
-    state.bench.stack.close()

@@ -63,7 +63,6 @@ NO_GPU = "no GPU"
 
 @dataclass(frozen=True)
 class State:
-    stack: ExitStack
     folder: Path
     vocabularies: dict[str, tuple[Path, int]]  # with the number of ids
     pieces: dict[Kind, list[slices.Slice]]
@@ -133,14 +132,9 @@ def prepare(context: Context) -> State:
     need_two_cpus()
     need(DPDK_TOKD, TOKD_GPU, TOKD_MICRO)
     files, pieces = _texts(context)
-    with ExitStack() as stack:
-        client, link = client_link(stack, "pipeline")
-        huge = stack.enter_context(hugepages())
-        return State(
-            stack.pop_all(), context.folder, files, pieces, link, client, huge, gpu_here(),
-            _has_pipelines(),
-        )  # fmt: skip
-    raise AssertionError
+    client, link = client_link(context.stack, "pipeline")
+    huge = context.stack.enter_context(hugepages())
+    return State(context.folder, files, pieces, link, client, huge, gpu_here(), _has_pipelines())
 
 
 def _obstacle(state: State, pipeline: str) -> str | None:
@@ -308,7 +302,3 @@ def _clocks(state: State, by_bytes: bool) -> dict[str, str]:
         "posted-to-done": buckets,
         "total": f"{worker}; {agent}",
     }
-
-
-def clean(state: State) -> None:
-    state.stack.close()

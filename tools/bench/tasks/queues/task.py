@@ -3,7 +3,6 @@
 
 import subprocess
 import time
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,7 +52,6 @@ class Share:
 
 @dataclass(frozen=True)
 class State:
-    stack: ExitStack
     folder: Path
     vocab: Path
     shares: dict[tuple[int, int], list[Share]]  # by clients and characters
@@ -97,10 +95,8 @@ def prepare(context: Context) -> State:
     kinds = {(test["clients"], test["characters"]) for test in context.tests}
     context.log("queues: the reference's ids")
     shares = {kind: _shares(context.folder, *kind, vocab) for kind in kinds}
-    with ExitStack() as stack:
-        client, link = client_link(stack, "queues")
-        return State(stack.pop_all(), context.folder, vocab, shares, client, link)
-    raise AssertionError
+    client, link = client_link(context.stack, "queues")
+    return State(context.folder, vocab, shares, client, link)
 
 
 def _clients(state: State, shares: list[Share]) -> float:
@@ -169,7 +165,3 @@ def report(state: State, parameters: dict[str, Any], raw: Raw) -> Report:
         ids_checked=sum(share.count for share in shares),
         notes=[f"{parameters['workers']} workers, streams of each: {raw.streams}"],
     )
-
-
-def clean(state: State) -> None:
-    state.stack.close()

@@ -107,7 +107,3 @@ def report(_state: State, parameters: dict[str, Any], raw: Raw) -> Report:
         },
         ids_checked=raw.ids,
     )
-
-
-def clean(_state: State) -> None:
-    """Nothing outlasts a trial, and the files are the folder's."""

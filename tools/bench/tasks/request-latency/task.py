@@ -78,7 +78,6 @@ SPARE = 100  # texts, to replace those that exceed DATAGRAM
 
 @dataclass
 class State:
-    stack: ExitStack
     folder: Path
     vocab: Path
     pieces: dict[int, list[Slice]]  # by tokens
@@ -115,15 +114,13 @@ def prepare(context: Context) -> State:
         pieces[tokens] = found
         agreed += checked
     context.log(f"request-latency: tiktoken agrees with tokenizers on {agreed:,} bytes")
-    with ExitStack() as stack:
-        obstacles = host_measures.obstacles()
-        # Different from those of client-to-ids, which may be in the same box.
-        client, link = client_link(stack, "latency", index=2)
-        huge = stack.enter_context(hugepages())
-        if not huge:
-            obstacles["huge-pages"] = "huge pages of 2 MB could not be reserved"
-        return State(stack.pop_all(), context.folder, vocab, pieces, link, client, huge, obstacles)
-    raise AssertionError
+    obstacles = host_measures.obstacles()
+    # Different from those of client-to-ids, which may be in the same box.
+    client, link = client_link(context.stack, "latency", index=2)
+    huge = context.stack.enter_context(hugepages())
+    if not huge:
+        obstacles["huge-pages"] = "huge pages of 2 MB could not be reserved"
+    return State(context.folder, vocab, pieces, link, client, huge, obstacles)
 
 
 def _obstacle(state: State, driver: str, without: str) -> str | None:
@@ -245,7 +242,3 @@ def report(state: State, parameters: dict[str, Any], raw: Raw) -> Report:
         ids_checked=checked,
         notes=raw.notes,
     )
-
-
-def clean(state: State) -> None:
-    state.stack.close()

@@ -2,7 +2,6 @@
 """Many requests over a lossy network: every id right, each text once, memory flat."""
 
 import time
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,7 +64,6 @@ WAYS = ("to_appliance", "from_appliance")
 
 @dataclass(frozen=True)
 class State:
-    stack: ExitStack
     folder: Path
     vocab: Path
     sent: dict[int, Path]  # files of texts, by their number
@@ -89,10 +87,7 @@ def prepare(context: Context) -> State:
         context.log(f"soak: tiktoken agrees with tokenizers on {agreed:,} bytes")
         sent[count] = context.folder / f"{count}.bin"
         slices.write(sent[count], pieces)
-    with ExitStack() as stack:
-        huge = stack.enter_context(hugepages())
-        return State(stack.pop_all(), context.folder, vocab, sent, huge)
-    raise AssertionError
+    return State(context.folder, vocab, sent, context.stack.enter_context(hugepages()))
 
 
 def _idle(telemetry: Telemetry, before: dict[str, int]) -> None:
@@ -153,7 +148,3 @@ def report(_state: State, _parameters: dict[str, Any], raw: Raw) -> Report:
         ids_checked=raw.load["ids"] + raw.load["ring"]["ids"],
         notes=[f"{raw.samples:,} samples of memory"],
     )
-
-
-def clean(state: State) -> None:
-    state.stack.close()

@@ -2,7 +2,6 @@
 """The time from a client to its ids by stage: dpdk-tokd over shared memory (net_memif), asked by
 tokd-load-dpdk."""
 
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -62,7 +61,6 @@ OF_TELEMETRY = ("tokenizer", "ring_to_reply")
 
 @dataclass(frozen=True)
 class State:
-    stack: ExitStack
     folder: Path
     vocabularies: dict[str, Path]
     pieces: dict[Kind, list[slices.Slice]]
@@ -94,11 +92,8 @@ def prepare(context: Context) -> State:
     for kind, count in wanted.items():
         vocabulary = loaded[kind.vocabulary]
         _, pieces[kind] = encode_texts.cut(kind, vocabulary, count, context.corpora)
-    with ExitStack() as stack:
-        huge = stack.enter_context(hugepages())
-        files = {name: vocabulary.file for name, vocabulary in loaded.items()}
-        return State(stack.pop_all(), context.folder, files, pieces, huge)
-    raise AssertionError
+    files = {name: vocabulary.file for name, vocabulary in loaded.items()}
+    return State(context.folder, files, pieces, context.stack.enter_context(hugepages()))
 
 
 def _load(appliance: Appliance, texts: list[slices.Slice], folder: Path) -> Rows:
@@ -164,7 +159,3 @@ def report(_state: State, _parameters: dict[str, Any], raw: Raw) -> Report:
         ids_checked=raw.ids,
         notes=[raw.note],
     )
-
-
-def clean(state: State) -> None:
-    state.stack.close()

@@ -199,7 +199,3 @@ def report(_state: State, parameters: dict[str, Any], raw: dict[str, Any]) -> Re
         ids_checked=raw["ids"],
         notes=[f"{engine}: by its {raw['how']}"] if engine in PY_ENGINES else [],
     )
-
-
-def clean(_state: State) -> None:
-    """Nothing outlasts a trial."""

@@ -140,7 +140,3 @@ def report(state: State, parameters: dict[str, Any], raw: dict[str, Any]) -> Rep
     size = state.texts[_texts_of(parameters)][1]
     values = {"first": first / 1e6, "again": again / 1e6, "throughput": size * 1e3 / again}
     return Report(values=values, ids_checked=raw["ids"])
-
-
-def clean(_state: State) -> None:
-    """Nothing outlasts a trial."""

@@ -116,7 +116,3 @@ def report(_state: Any, _parameters: dict[str, Any], raw: dict[str, Any]) -> Rep
     values = {"load": raw["load_ms"], "first": first, "warm": warm, "first/warm": first / warm}
     values |= {name: raw[name] for name in ("empty", "letter")}
     return Report(values=values, ids_checked=raw["ids"])
-
-
-def clean(_state: Any) -> None:
-    """Nothing outlasts a trial."""

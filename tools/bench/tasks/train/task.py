@@ -185,7 +185,3 @@ def report(state: State, parameters: dict[str, Any], raw: Raw) -> Report:
         ids_checked=raw.ids,
         notes=[state.notes[parameters["megabytes"]]],
     )
-
-
-def clean(_state: State) -> None:
-    """Nothing outlasts a trial, and the files are the folder's."""

@@ -90,7 +90,3 @@ def report(_state: State, _parameters: dict[str, Any], raw: tuple[np.ndarray, bo
         values={"p50": float(p50), "p99": float(p99), "most": int(counts.max())},
         counts={"ended": int(ended)},
     )
-
-
-def clean(_state: State) -> None:
-    """Nothing outlasts a trial."""

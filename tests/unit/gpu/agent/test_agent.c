@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whom tokd-gpu lets in, and with which memory, where the ring is in the memory of a GPU. */
+/*
+ * Whom tokd-gpu lets in, and with which memory, where the ring is in the memory of a GPU; and its
+ * TCP listeners, each with its end of verbs, at its own address. RDMA is this file's, in place of
+ * verbs_server.c: what was asked of it is looked at.
+ */
 
+#include <arpa/inet.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -21,6 +26,7 @@
 #define FIXTURE_TEST(name) TEST_ON(name, setup, teardown, struct fixture *f)
 
 #define WAIT_MS 5000
+#define LISTENERS 2 /* by TCP */
 
 struct fixture {
 	struct fake fake; /* first */
@@ -31,8 +37,58 @@ struct fixture {
 	struct tokg_error err;
 	pthread_t thread;
 	char folder[32], subscribers[64];
-	bool ran;
+	bool ran, ended;
 };
+
+struct tokg_verbs_server {
+	char host[64];
+	bool has; /* a queue pair of producer slot 0 */
+};
+
+static struct tokg_verbs_server servers[LISTENERS];
+static uint32_t n_servers;
+static bool stuck; /* queue pairs are not destroyed */
+static bool both;  /* the producer slot had two queue pairs at a time */
+
+struct tokg_verbs_server *
+tokg_verbs_server_open(
+	const struct tokg_verbs_server_config *c, char path[256], struct tokg_error *err)
+{
+	struct tokg_verbs_server *const s = &servers[n_servers++];
+
+	*s = (struct tokg_verbs_server){};
+	snprintf(s->host, sizeof(s->host), "%s", c->host != NULL ? c->host : "none");
+	strcpy(path, "of the test");
+	return s;
+}
+
+void
+tokg_verbs_server_close(struct tokg_verbs_server *s)
+{
+	n_servers--;
+}
+
+bool
+tokg_verbs_grant(struct tokg_verbs_server *s, uint32_t producer, const struct tokg_qp *theirs,
+	struct tokg_welcome *w, struct tokg_error *err)
+{
+	assert_int_equal(producer, 0);
+	both |= servers[0].has || servers[1].has;
+	s->has = true;
+	return true;
+}
+
+bool
+tokg_verbs_end(struct tokg_verbs_server *s, uint32_t producer, struct tokg_error *err)
+{
+	if (stuck && s->has) {
+		strcpy(err->text, "the queue pair stays");
+		return false;
+	}
+	if (producer == 0)
+		s->has = false;
+	return true;
+}
 
 static void *
 run(void *arg)
@@ -54,14 +110,14 @@ open_agent(struct fixture *f, bool dmabuf)
 	strcpy(f->folder, "/tmp/tokg-XXXXXX");
 	assert_non_null(mkdtemp(f->folder));
 	snprintf(f->subscribers, sizeof(f->subscribers), "%s/subscribers", f->folder);
-	snprintf(o->listen[0].path, sizeof(o->listen[0].path), "%s/ring", f->folder);
-	*o = (struct tokg_options){.socket_mode = 0600,
-		.subscribers_mode = 0600,
-		.subscribers_socket = f->subscribers,
-		.subscriber_timeout_ms = 1000,
-		.stuck_ms = 60000,
-		.listen = {o->listen[0]},
-		.n_listen = 1};
+	o->socket_mode = o->subscribers_mode = 0600;
+	o->subscribers_socket = f->subscribers;
+	o->subscriber_timeout_ms = 1000;
+	o->stuck_ms = 60000;
+	if (o->n_listen == 0) {
+		snprintf(o->listen[0].path, sizeof(o->listen[0].path), "%s/ring", f->folder);
+		o->n_listen = 1;
+	}
 	if (!tokg_agent_open(&f->agent, o, &f->fake.device, 5, 77, &f->err))
 		fail_msg("%s", f->err.text);
 	f->ops = *f->fake.device.ops;
@@ -91,14 +147,24 @@ setup(void **state)
 	return *state == NULL;
 }
 
+static void
+end(struct fixture *f, bool by_signal)
+{
+	if (by_signal)
+		kill(getpid(), SIGTERM); /* blocked: it comes by signalfd */
+	pthread_join(f->thread, NULL);
+	f->ended = true;
+}
+
 static int
 teardown(void **state)
 {
 	struct fixture *f = *state;
 
-	kill(getpid(), SIGTERM); /* blocked: it comes by signalfd */
-	pthread_join(f->thread, NULL);
+	if (!f->ended)
+		end(f, true);
 	assert_int_equal(tokg_agent_close(&f->agent), f->fake.stops);
+	assert_int_equal(n_servers, 0);
 	if (f->fake.device.region_dmabuf >= 0)
 		close(f->fake.device.region_dmabuf);
 	fake_close(&f->fake);
@@ -107,19 +173,20 @@ teardown(void **state)
 	return 0;
 }
 
-/* The answer, and the descriptor that came with it: -1, none. */
+/* The answer on a connection, which is closed, and the descriptor that came with it: -1, none. */
 static struct tokg_welcome
-say_hello(const struct fixture *f, uint32_t transport, int *fd)
+answer_on(int s, uint32_t transport, const struct tokg_welcome *before, int *fd)
 {
 	const struct tokg_hello h = {.magic = TOKG_HELLO_MAGIC,
 		.version = TOKG_VERSION,
 		.transport = transport,
 		.instance = 9,
 		.worker = transport,
-		.resume = TOKG_NO_PRODUCER,
+		.resume = before != NULL ? before->producer : TOKG_NO_PRODUCER,
+		.epoch = before != NULL ? before->epoch : 0,
+		.ring_epoch = before != NULL ? before->ring_epoch : 0,
 		.n_vocabs = 1,
 		.n_ids = {100}};
-	const int s = unix_connect(f->options.listen[0].path, SOCK_STREAM);
 	struct pollfd p = {.fd = s, .events = POLLIN};
 	struct tokg_welcome w;
 	size_t moved = 0;
@@ -135,6 +202,12 @@ say_hello(const struct fixture *f, uint32_t transport, int *fd)
 	assert_int_equal(rc, 1);
 	close(s);
 	return w;
+}
+
+static struct tokg_welcome
+say_hello(const struct fixture *f, uint32_t transport, int *fd)
+{
+	return answer_on(unix_connect(f->options.listen[0].path, SOCK_STREAM), transport, NULL, fd);
 }
 
 FIXTURE_TEST(a_producer_by_cuda_is_given_the_dmabuf_each_time)
@@ -258,6 +331,90 @@ FIXTURE_TEST(a_consumer_that_cannot_start_ends_it)
 	assert_string_equal(f->err.text, "no room for its blocks");
 	f->ops.start = own;
 	start_agent(f);
+}
+
+static struct sockaddr_in
+address(const char *host, uint16_t port)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(port)};
+
+	assert_int_equal(inet_pton(AF_INET, host, &at.sin_addr), 1);
+	return at;
+}
+
+/* One that nobody has. */
+static uint16_t
+free_port(void)
+{
+	const int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_in at = address("127.0.0.1", 0);
+	socklen_t len = sizeof(at);
+
+	assert_int_equal(bind(s, (struct sockaddr *)&at, len), 0);
+	assert_int_equal(getsockname(s, (struct sockaddr *)&at, &len), 0);
+	close(s);
+	return ntohs(at.sin_port);
+}
+
+static void
+begin_by_tcp(struct fixture *f)
+{
+	const uint16_t port = free_port();
+
+	f->options.listen[0] = (struct tokg_listen){.host = "127.0.0.1", .port = port};
+	f->options.listen[1] = (struct tokg_listen){.host = "127.0.0.2", .port = port};
+	f->options.n_listen = LISTENERS;
+	begin(f, false);
+	assert_int_equal(n_servers, LISTENERS);
+}
+
+static struct tokg_welcome
+say_hello_to(const struct fixture *f, uint32_t listener, const struct tokg_welcome *before)
+{
+	const struct tokg_listen *const l = &f->options.listen[listener];
+	const struct sockaddr_in at = address(l->host, l->port);
+	const int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd;
+
+	assert_int_equal(connect(s, (const struct sockaddr *)&at, sizeof(at)), 0);
+	return answer_on(s, TOKG_VERBS, before, &fd);
+}
+
+FIXTURE_TEST(each_listener_has_verbs_at_its_address_and_a_producer_slot_is_with_one)
+{
+	struct tokg_welcome w;
+
+	begin_by_tcp(f);
+	assert_string_equal(servers[0].host, "127.0.0.1");
+	assert_string_equal(servers[1].host, "127.0.0.2");
+	w = say_hello_to(f, 1, NULL);
+	if (w.producer != 0)
+		fail_msg("%s", w.message);
+	assert_true(servers[1].has && !servers[0].has);
+	w = say_hello_to(f, 0, &w);
+	if (w.producer != 0)
+		fail_msg("%s", w.message);
+	assert_true(servers[0].has && !servers[1].has);
+	assert_false(both);
+	end(f, true);
+	assert_true(f->ran);
+}
+
+FIXTURE_TEST(a_producer_that_cannot_be_kept_from_writing_ends_it)
+{
+	struct tokg_welcome w;
+
+	begin_by_tcp(f);
+	w = say_hello_to(f, 1, NULL);
+	assert_int_equal(w.producer, 0);
+	stuck = true;
+	w = say_hello_to(f, 0, &w);
+	stuck = false;
+	assert_int_equal(w.producer, TOKG_NO_PRODUCER);
+	assert_string_equal(w.message, "the queue pair stays");
+	end(f, false);
+	assert_false(f->ran);
+	assert_non_null(strstr(f->err.text, "the queue pair stays: it could write"));
 }
 
 int

@@ -13,6 +13,8 @@
 #include "telemetry/fill.h"
 #include "vocabulary.h"
 
+#pragma GCC diagnostic ignored "-Wmissing-prototypes" /* the linker's names */
+
 #define WORKERS (TOKD_TEL_WORKERS + 3) /* more than a page */
 #define ANSWERS_MAX 64
 #define ANSWER_BYTES (16u << 10) /* DPDK's limit on an answer */
@@ -30,20 +32,12 @@ static uint32_t n_answers;
 static size_t answer_bytes;
 
 struct rte_tel_data *__real_rte_tel_data_alloc(void);
-struct rte_tel_data *__wrap_rte_tel_data_alloc(void);
-void __wrap_rte_tel_data_free(struct rte_tel_data *d);
 int __real_rte_tel_data_add_dict_string(struct rte_tel_data *d, const char *name, const char *text);
-int __wrap_rte_tel_data_add_dict_string(struct rte_tel_data *d, const char *name, const char *text);
 int __real_rte_tel_data_add_dict_u64(struct rte_tel_data *d, const char *name, uint64_t v);
-int __wrap_rte_tel_data_add_dict_u64(struct rte_tel_data *d, const char *name, uint64_t v);
 int __real_rte_tel_data_add_dict_int(struct rte_tel_data *d, const char *name, int v);
-int __wrap_rte_tel_data_add_dict_int(struct rte_tel_data *d, const char *name, int v);
 int __real_rte_tel_data_add_dict_container(
 	struct rte_tel_data *d, const char *name, struct rte_tel_data *v, int keep);
-int __wrap_rte_tel_data_add_dict_container(
-	struct rte_tel_data *d, const char *name, struct rte_tel_data *v, int keep);
 int __real_rte_tel_data_add_array_u64(struct rte_tel_data *d, uint64_t v);
-int __wrap_rte_tel_data_add_array_u64(struct rte_tel_data *d, uint64_t v);
 
 static size_t
 digits(uint64_t v)

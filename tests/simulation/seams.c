@@ -18,6 +18,8 @@
 #include "seams.h"
 #include "sim.h"
 
+#pragma GCC diagnostic ignored "-Wmissing-prototypes" /* the linker's names */
+
 #define FD 1000000 /* of client 0 */
 #define SHRINKS_AT (SECOND / 2)
 #define LOST_FEEDS 300 /* of so many calls of the tokenizer one loses a byte (NO_FEED) */
@@ -48,14 +50,12 @@ sim_tsc(void)
 	return RTE_MAX(sim->a.cpu_now, sim->now) + sim->a.tsc_ahead;
 }
 
-uint64_t __wrap_rte_get_tsc_hz(void);
 uint64_t
 __wrap_rte_get_tsc_hz(void)
 {
 	return SIM_TSC_HZ;
 }
 
-int __wrap_clock_gettime(clockid_t clock, struct timespec *ts);
 int
 __wrap_clock_gettime(clockid_t clock, struct timespec *ts)
 {
@@ -70,7 +70,6 @@ __wrap_clock_gettime(clockid_t clock, struct timespec *ts)
 }
 
 ssize_t __real_getrandom(void *bytes, size_t n, unsigned int flags);
-ssize_t __wrap_getrandom(void *bytes, size_t n, unsigned int flags);
 ssize_t
 __wrap_getrandom(void *bytes, size_t n, unsigned int flags)
 {
@@ -83,8 +82,6 @@ __wrap_getrandom(void *bytes, size_t n, unsigned int flags)
 
 /* ---- the client's socket ---- */
 
-int __wrap_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
-	struct addrinfo **found);
 int
 __wrap_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
 	struct addrinfo **found)
@@ -99,14 +96,12 @@ __wrap_getaddrinfo(const char *host, const char *service, const struct addrinfo 
 	return 0;
 }
 
-void __wrap_freeaddrinfo(struct addrinfo *found);
 void
 __wrap_freeaddrinfo(struct addrinfo *found)
 {
 }
 
 int __real_socket(int domain, int type, int protocol);
-int __wrap_socket(int domain, int type, int protocol);
 int
 __wrap_socket(int domain, int type, int protocol)
 {
@@ -114,7 +109,6 @@ __wrap_socket(int domain, int type, int protocol)
 }
 
 int __real_connect(int fd, const struct sockaddr *to, socklen_t len);
-int __wrap_connect(int fd, const struct sockaddr *to, socklen_t len);
 int
 __wrap_connect(int fd, const struct sockaddr *to, socklen_t len)
 {
@@ -122,7 +116,6 @@ __wrap_connect(int fd, const struct sockaddr *to, socklen_t len)
 }
 
 int __real_setsockopt(int fd, int level, int name, const void *value, socklen_t len);
-int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t len);
 int
 __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t len)
 {
@@ -153,7 +146,6 @@ fits(const struct client *c, const struct packet *p)
 }
 
 int __real_getsockopt(int fd, int level, int name, void *value, socklen_t *len);
-int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *len);
 int
 __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *len)
 {
@@ -172,14 +164,12 @@ __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *len)
 }
 
 int __real_close(int fd);
-int __wrap_close(int fd);
 int
 __wrap_close(int fd)
 {
 	return fd >= FD ? 0 : __real_close(fd);
 }
 
-int __wrap_sendmmsg(int fd, struct mmsghdr *message, unsigned int n, int flags);
 int
 __wrap_sendmmsg(int fd, struct mmsghdr *message, unsigned int n, int flags)
 {
@@ -208,8 +198,6 @@ __wrap_sendmmsg(int fd, struct mmsghdr *message, unsigned int n, int flags)
 	return (int)n;
 }
 
-int __wrap_recvmmsg(
-	int fd, struct mmsghdr *message, unsigned int n, int flags, struct timespec *timeout);
 int
 __wrap_recvmmsg(
 	int fd, struct mmsghdr *message, unsigned int n, int flags, struct timespec *timeout)
@@ -243,7 +231,6 @@ __wrap_recvmmsg(
 /* ---- a reader that waits for the appliance's answer ---- */
 
 int __real_poll(struct pollfd *fds, nfds_t n, int timeout_ms);
-int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout_ms);
 int
 __wrap_poll(struct pollfd *fds, nfds_t n, int timeout_ms)
 {
@@ -264,8 +251,6 @@ __wrap_poll(struct pollfd *fds, nfds_t n, int timeout_ms)
 
 struct tok_result __real_tok_stream_feed(
 	struct tok_stream *s, const void *text, size_t n, bool last, uint32_t *ids, size_t room);
-struct tok_result __wrap_tok_stream_feed(
-	struct tok_stream *s, const void *text, size_t n, bool last, uint32_t *ids, size_t room);
 struct tok_result
 __wrap_tok_stream_feed(
 	struct tok_stream *s, const void *text, size_t n, bool last, uint32_t *ids, size_t room)
@@ -277,7 +262,6 @@ __wrap_tok_stream_feed(
 }
 
 uint32_t __real_tokd_crc32c(uint32_t crc, const void *data, size_t n);
-uint32_t __wrap_tokd_crc32c(uint32_t crc, const void *data, size_t n);
 uint32_t
 __wrap_tokd_crc32c(uint32_t crc, const void *data, size_t n)
 {
@@ -286,7 +270,6 @@ __wrap_tokd_crc32c(uint32_t crc, const void *data, size_t n)
 
 /* What was done is forgotten with its answer. */
 bool __real_tokd_names_have(const struct tokd_names *t, uint64_t name);
-bool __wrap_tokd_names_have(const struct tokd_names *t, uint64_t name);
 bool
 __wrap_tokd_names_have(const struct tokd_names *t, uint64_t name)
 {
@@ -296,8 +279,6 @@ __wrap_tokd_names_have(const struct tokd_names *t, uint64_t name)
 /* Special tokens are never left out. */
 void __real_tokd_decode_init(
 	struct tokd_decode *d, const struct tokd_vocab *vocab, bool skip_special);
-void __wrap_tokd_decode_init(
-	struct tokd_decode *d, const struct tokd_vocab *vocab, bool skip_special);
 void
 __wrap_tokd_decode_init(struct tokd_decode *d, const struct tokd_vocab *vocab, bool skip_special)
 {
@@ -306,8 +287,6 @@ __wrap_tokd_decode_init(struct tokd_decode *d, const struct tokd_vocab *vocab, b
 
 /* An id outside the vocabulary is one without text. */
 struct tok_result __real_tokd_decode_feed(struct tokd_decode *d, const uint8_t *bytes, size_t n,
-	bool last, uint8_t *out, size_t room);
-struct tok_result __wrap_tokd_decode_feed(struct tokd_decode *d, const uint8_t *bytes, size_t n,
 	bool last, uint8_t *out, size_t room);
 struct tok_result
 __wrap_tokd_decode_feed(

@@ -96,7 +96,9 @@ setup(
             "text/texts text/json_lines text/lists text/utf8_portable text/utf8_avx512",
             "tokenizer",
         ),
-        extension("libtokd client ring", "client", "crc32c", "mix", "reader", stable=True),
+        extension(
+            "libtokd client ring", "client", "crc32c", "mix", "monotonic", "reader", stable=True
+        ),
         extension("block_keys", "block_keys", needs=("crypto",)),
     ],
 )

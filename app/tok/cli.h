@@ -60,16 +60,6 @@ ssize_t cli_read(void *out);
 /* Flush standard output: a full disk or a closed pipe is an error. Returns the exit code. */
 int cli_flush(void);
 
-/* CLOCK_MONOTONIC. */
-static inline uint64_t
-cli_now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 /*
  * tok encode with --jobs: runs `python3 -m dpdk_tokd encode` with the same arguments, in place of
  * this program. Returns an exit code only if that fails.

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <monotonic.h>
 #include "bench.h"
 #include "cli.h"
 
@@ -264,9 +265,9 @@ static int
 bench(const struct bench_options *o, const struct opt_given *given, struct bench *b)
 {
 	struct slices warm_up = {0}, texts = {0};
-	const uint64_t begin = cli_now_ns();
+	const uint64_t begin = monotonic_ns();
 	struct tok_vocab *v = cli_load(o->vocab, &o->load);
-	struct results r = {.load_ms = (double)(cli_now_ns() - begin) / 1e6};
+	struct results r = {.load_ms = (double)(monotonic_ns() - begin) / 1e6};
 	int code = CLI_FAILED;
 
 	if (v == NULL)

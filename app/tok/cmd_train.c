@@ -8,6 +8,7 @@
 #include <pretokenize/names.h>
 #include <train.h>
 
+#include <monotonic.h>
 #include "cli.h"
 
 static const char *const bert_special[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
@@ -30,7 +31,7 @@ static void
 show(void *ctx, enum tok_train_stage stage, uint64_t done, uint64_t total)
 {
 	struct train_command *c = ctx;
-	const uint64_t now = cli_now_ns() / 1000000;
+	const uint64_t now = monotonic_ns() / 1000000;
 
 	if (now < c->next)
 		return;

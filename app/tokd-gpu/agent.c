@@ -12,6 +12,7 @@
 #include <sys/signalfd.h>
 #include <time.h>
 #include <unistd.h>
+#include <monotonic.h>
 
 #include "log.h"
 #include "notify.h"
@@ -113,7 +114,7 @@ grant(void *owner, uint64_t id, const struct tokg_hello *hello, struct tokg_welc
 		return -1;
 	}
 	rc = tokg_producers_grant(
-		&a->producers, hello, link_of(l, id), tokg_now_ns(), &producer, &err);
+		&a->producers, hello, link_of(l, id), monotonic_ns(), &producer, &err);
 	if (rc <= 0) {
 		refuse(w, &err);
 		if (rc < 0)
@@ -135,7 +136,7 @@ grant(void *owner, uint64_t id, const struct tokg_hello *hello, struct tokg_welc
 		tokg_log_warning("worker %u of %016" PRIx64 " refused: %s", hello->worker,
 			hello->instance, err.text);
 		/* Its connection stays open for the answer. */
-		tokg_producers_left(&a->producers, link_of(l, id), tokg_now_ns());
+		tokg_producers_left(&a->producers, link_of(l, id), monotonic_ns());
 		tokg_producers_end(&a->producers, producer);
 		refuse(w, &err);
 		w->producer = TOKG_NO_PRODUCER;
@@ -161,7 +162,7 @@ left(void *owner, uint64_t id)
 {
 	const struct tokg_agent_listener *l = owner;
 
-	tokg_producers_left(&l->agent->producers, link_of(l, id), tokg_now_ns());
+	tokg_producers_left(&l->agent->producers, link_of(l, id), monotonic_ns());
 }
 
 static void
@@ -305,7 +306,7 @@ during_stop(void *owner)
 {
 	struct tokg_agent *a = owner;
 
-	tokg_producers_poll(&a->producers, tokg_now_ns(), a->delivery.n_read);
+	tokg_producers_poll(&a->producers, monotonic_ns(), a->delivery.n_read);
 }
 
 /* Delivers and releases. Returns the number of entries. */
@@ -357,7 +358,7 @@ pause_ns(const struct tokg_agent *a, long ns)
 static bool
 drain(struct tokg_agent *a, struct tokg_error *err)
 {
-	const uint64_t end_ns = tokg_now_ns() + a->o->drain_ms * 1000000ull;
+	const uint64_t end_ns = monotonic_ns() + a->o->drain_ms * 1000000ull;
 	struct tokg_device *d = a->device;
 	bool ended = false;
 	uint64_t now_ns = 0;
@@ -376,7 +377,7 @@ drain(struct tokg_agent *a, struct tokg_error *err)
 			;
 		if (ended && tokg_delivery_idle(&a->delivery))
 			return true;
-		now_ns = tokg_now_ns();
+		now_ns = monotonic_ns();
 		poll_control(a, now_ns);
 		if (ended)
 			pause_ns(a, PAUSE_LAST_NS);
@@ -390,12 +391,12 @@ tokg_agent_start(struct tokg_agent *a, struct tokg_error *err)
 {
 	const struct tokg_consumer_calls calls = {consumer_ended, during_stop, a};
 
-	if (!tokg_consumer_start(&a->consumer, a->device, a->o->stuck_ms, tokg_now_ns(), err))
+	if (!tokg_consumer_start(&a->consumer, a->device, a->o->stuck_ms, monotonic_ns(), err))
 		return false;
 	while (a->consumer.heartbeat == 0 && a->n_signals == 0) {
 		pause_ns(a, PAUSE_LAST_NS);
-		poll_control(a, tokg_now_ns());
-		if (tokg_consumer_watch(&a->consumer, tokg_now_ns(), &calls, err) < 0)
+		poll_control(a, monotonic_ns());
+		if (tokg_consumer_watch(&a->consumer, monotonic_ns(), &calls, err) < 0)
 			return false;
 	}
 	return true;
@@ -405,13 +406,13 @@ bool
 tokg_agent_run(struct tokg_agent *a, struct tokg_error *err)
 {
 	const struct tokg_consumer_calls calls = {consumer_ended, during_stop, a};
-	uint64_t now_ns = tokg_now_ns(), control_ns = 0, busy_ns = 0;
+	uint64_t now_ns = monotonic_ns(), control_ns = 0, busy_ns = 0;
 	long pause = PAUSE_FIRST_NS;
 
 	while (a->n_signals == 0) {
 		const uint32_t n = poll_data(a);
 
-		now_ns = tokg_now_ns();
+		now_ns = monotonic_ns();
 		if (n > 0) {
 			busy_ns = now_ns;
 			pause = PAUSE_FIRST_NS;

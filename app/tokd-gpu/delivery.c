@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <monotonic.h>
 
 #include "log.h"
 #include "tables_inside.h"
@@ -188,7 +189,7 @@ tell_shed(struct tokg_delivery *d, struct tokg_producer *t, uint32_t producer)
 		.epoch = t->epoch,
 		.flags = TOKG_ABORT,
 		.status = TOKG_SHED,
-		.t_ready = tokg_now_ns(),
+		.t_ready = monotonic_ns(),
 	};
 	publish(d);
 	d->counts.status[TOKG_SHED]++;
@@ -231,7 +232,7 @@ deliver(struct tokg_delivery *d, const struct tokg_producer *t, const struct tok
 		.t_post = e->t_post,
 		.visible = e->visible,
 		.embedded = e->embedded,
-		.t_ready = tokg_now_ns(),
+		.t_ready = monotonic_ns(),
 		.ids = engine ? tokg_engine_ids_at(&d->area, offset) : 0,
 		.lane = e->lane,
 		.use = e->use,

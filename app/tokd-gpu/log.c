@@ -20,12 +20,3 @@ tokg_log_line(int level, const char *format, ...)
 		snprintf(prefix, sizeof(prefix), "<%d>", level);
 	fprintf(stderr, "%stokd-gpu: %s\n", prefix, line);
 }
-
-uint64_t
-tokg_now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}

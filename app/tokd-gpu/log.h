@@ -9,6 +9,3 @@ void tokg_log_line(int level, const char *format, ...) __attribute__((format(pri
 #define tokg_log(...) tokg_log_line(LOG_INFO, __VA_ARGS__)
 #define tokg_log_warning(...) tokg_log_line(LOG_WARNING, __VA_ARGS__)
 #define tokg_log_error(...) tokg_log_line(LOG_ERR, __VA_ARGS__)
-
-/* CLOCK_MONOTONIC. */
-uint64_t tokg_now_ns(void);

@@ -89,15 +89,6 @@ struct tokd_client {
 	struct appliance appliance[];
 };
 
-static inline uint64_t
-now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static inline struct appliance *
 appliance_of(struct tokd_client *c, const struct tokd_request *r)
 {

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <sys/epoll.h>
 
+#include <monotonic.h>
 #include "client_inside.h"
 
 #define RX_BURSTS 8
@@ -218,7 +219,7 @@ tick_all(struct tokd_client *c, uint64_t now)
 static void
 turn(struct tokd_client *c)
 {
-	uint64_t now = now_ns();
+	uint64_t now = monotonic_ns();
 
 	receive_all(c, now);
 	tick_all(c, now);
@@ -276,7 +277,7 @@ static void
 sleep_until(struct tokd_client *c, uint64_t begun, uint64_t until)
 {
 	struct pollfd p = {.fd = c->fd, .events = POLLIN};
-	uint64_t now = now_ns(), next = next_at(c), ns;
+	uint64_t now = monotonic_ns(), next = next_at(c), ns;
 
 	if (c->spin) {
 		if (now - begun > SPIN_ALONE_NS)
@@ -297,7 +298,7 @@ sleep_until(struct tokd_client *c, uint64_t begun, uint64_t until)
 void
 tokd_client_flush(struct tokd_client *c)
 {
-	transmit_all(c, now_ns());
+	transmit_all(c, monotonic_ns());
 }
 
 void
@@ -310,7 +311,7 @@ client_leave(struct tokd_client *c)
 			continue;
 		tokd_engine_leave(a->engine);
 		if (tokd_engine_owes(a->engine))
-			transmit(c, a, now_ns());
+			transmit(c, a, monotonic_ns());
 	}
 }
 
@@ -321,7 +322,7 @@ tokd_client_cancel(struct tokd_client *c, struct tokd_request *r)
 
 	tokd_engine_cancel(a->engine, r);
 	if (r->flags & TOKD_REQUEST_GENERATE) /* perhaps no other call follows */
-		transmit(c, a, now_ns());
+		transmit(c, a, monotonic_ns());
 }
 
 bool
@@ -329,7 +330,7 @@ tokd_client_made(
 	struct tokd_client *c, struct tokd_request *r, struct tokd_made *made, const char **text)
 {
 	struct appliance *a = appliance_of(c, r);
-	const uint64_t now = now_ns();
+	const uint64_t now = monotonic_ns();
 	const bool taken = tokd_engine_made(a->engine, r, made, text, now);
 
 	/*
@@ -351,12 +352,12 @@ tokd_client_poll(struct tokd_client *c, struct tokd_request **done, uint32_t max
 uint32_t
 tokd_client_wait(struct tokd_client *c, struct tokd_request **done, uint32_t max, int timeout_ms)
 {
-	uint64_t begun = now_ns(), until = UINT64_MAX;
+	uint64_t begun = monotonic_ns(), until = UINT64_MAX;
 	uint32_t n;
 
 	if (timeout_ms >= 0)
 		until = begun + (uint64_t)timeout_ms * NS_A_MS;
-	while ((n = tokd_client_poll(c, done, max)) == 0 && is_pending(c) && now_ns() < until)
+	while ((n = tokd_client_poll(c, done, max)) == 0 && is_pending(c) && monotonic_ns() < until)
 		sleep_until(c, begun, until);
 	return n;
 }
@@ -365,14 +366,14 @@ tokd_client_wait(struct tokd_client *c, struct tokd_request **done, uint32_t max
 static int64_t
 ask(struct tokd_client *c, struct tokd_request r, uint32_t timeout_ms)
 {
-	uint64_t begun = now_ns(), until = UINT64_MAX;
+	uint64_t begun = monotonic_ns(), until = UINT64_MAX;
 
 	if (timeout_ms > 0)
 		until = begun + (uint64_t)timeout_ms * NS_A_MS;
 	if (tokd_client_submit(c, &r) == TOKD_PENDING)
 		transmit(c, appliance_of(c, &r), begun);
 	while (r.status == TOKD_PENDING) {
-		uint64_t now = now_ns();
+		uint64_t now = monotonic_ns();
 
 		receive_all(c, now);
 		/* Return at once; the rest is sent by the next call. */
@@ -447,7 +448,7 @@ tokd_client_wants_write(const struct tokd_client *c)
 uint64_t
 tokd_client_next_ns(const struct tokd_client *c)
 {
-	uint64_t next = next_at(c), now = now_ns();
+	uint64_t next = next_at(c), now = monotonic_ns();
 
 	if (next == UINT64_MAX)
 		return next;

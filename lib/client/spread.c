@@ -19,6 +19,7 @@
 
 #include <crc32c.h>
 #include <mix.h>
+#include <monotonic.h>
 #include "client_inside.h"
 
 #define PROBE_FIRST (50 * NS_A_MS) /* doubled with each probe */
@@ -120,7 +121,7 @@ moves(struct appliance *a, const struct tokd_request *r)
 	case TOKD_R_SHUTDOWN:
 	case TOKD_R_VERSION:
 	case TOKD_R_VOCAB:
-		spread_down(a, now_ns());
+		spread_down(a, monotonic_ns());
 		return true;
 	case TOKD_R_EXPIRED:
 	case TOKD_R_TIMEOUT:

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <monotonic.h>
 #include "reader.h"
 
 #define MS_NS UINT64_C(1000000)
@@ -50,15 +51,6 @@ fail_errno(struct tokr_error *e, const char *path, const char *what)
 	return reader_fail(e, TOKR_SYSTEM, "%s: %s: %s", path, what, strerror(errno));
 }
 
-uint64_t
-reader_now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
-}
-
 void
 reader_message(const struct tokd_attach_rep *rep, char *text, size_t room)
 {
@@ -76,7 +68,7 @@ wait_readable(struct tokr *r, uint64_t deadline_ns, const char *path, struct tok
 {
 	for (;;) {
 		struct pollfd p = {.fd = r->fd, .events = POLLIN};
-		uint64_t now = reader_now_ns();
+		uint64_t now = monotonic_ns();
 		/* Rounded up: 0 ms would spin during the last millisecond. */
 		uint64_t left = now < deadline_ns ? (deadline_ns - now + MS_NS - 1) / MS_NS : 0;
 		int n = poll(&p, 1, (int)left);
@@ -112,7 +104,7 @@ connect_to(struct tokr *r, const char *path, uint64_t deadline_ns, struct tokr_e
 	while (connect(r->fd, (const struct sockaddr *)&addr, sizeof(addr)) != 0) {
 		if (errno != EAGAIN && errno != EINTR)
 			return fail_connect(e, path);
-		if (reader_now_ns() >= deadline_ns)
+		if (monotonic_ns() >= deadline_ns)
 			return reader_fail(
 				e, TOKR_TIMEOUT, "%s: does not accept connections in time", path);
 		if (poll(NULL, 0, BACKLOG_PAUSE_MS) < 0 && r->interruptible)
@@ -252,7 +244,7 @@ tokr_attach(const char *path, int mode, int timeout_ms, struct tokr_error *error
 	r->fd = -1;
 	r->mode = mode & ~TOKR_EINTR;
 	r->interruptible = (mode & TOKR_EINTR) != 0;
-	if (attach(r, path, reader_now_ns() + limit * MS_NS, e) == 0)
+	if (attach(r, path, monotonic_ns() + limit * MS_NS, e) == 0)
 		return r;
 	tokr_detach(r);
 	return NULL;

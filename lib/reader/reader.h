@@ -63,9 +63,6 @@ struct tokr {
 int reader_fail(struct tokr_error *e, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* CLOCK_MONOTONIC. */
-uint64_t reader_now_ns(void);
-
 /* map.c: map `fd`; the caller closes it. 0 or enum tokr_result with *e set. */
 int reader_map_cursors(struct tokr *r, int fd, struct tokr_error *e);
 int reader_map_ring(struct tokr *r, uint32_t index, int fd, uint64_t start, struct tokr_error *e);

@@ -5,6 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <monotonic.h>
 #include "reader.h"
 
 #define SPIN_LOOKS 200 /* before sleeping */
@@ -104,7 +105,7 @@ tokr_next(struct tokr *r, struct tokr_record *rec, int timeout_ms)
 		if (rc != 0 || timeout_ms == 0)
 			return rc;
 		if (timeout_ms > 0) {
-			uint64_t now = reader_now_ns();
+			uint64_t now = monotonic_ns();
 
 			if (deadline == 0)
 				deadline = now + (uint64_t)timeout_ms * 1000000u;

@@ -9,8 +9,9 @@
 
 #include <rte_lcore.h>
 
+#include <monotonic.h>
+
 #include "app.h"
-#include "datapath/clock.h"
 #include "gpu_sink_control.h"
 #include "log.h"
 #include "notify.h"
@@ -68,7 +69,7 @@ take_signal(struct tokd_control *c)
 	}
 	TOKD_LOG(control, NOTICE, "%s: draining %u open streams for at most %u ms\n",
 		strsignal((int)si.ssi_signo), open_streams(app), app->opt.drain_ms);
-	c->drain_end_ms = tokd_clock_ms() + app->opt.drain_ms;
+	c->drain_end_ms = monotonic_ms() + app->opt.drain_ms;
 	tokd_notify_draining(app->opt.drain_ms);
 	atomic_store(&app->stop, TOKD_DRAIN);
 }
@@ -91,7 +92,7 @@ watch_drain(struct tokd_control *c)
 {
 	uint32_t n = open_streams(c->app), n_busy = tokd_sinks_busy(c->app);
 
-	if ((n != 0 || n_busy != 0) && tokd_clock_ms() < c->drain_end_ms)
+	if ((n != 0 || n_busy != 0) && monotonic_ms() < c->drain_end_ms)
 		return;
 	if (n != 0)
 		TOKD_LOG(control, WARNING,
@@ -122,7 +123,7 @@ notify_watchdog(struct tokd_control *c)
 	}
 	if (alive)
 		tokd_notify("WATCHDOG=1");
-	c->watchdog_due_ms = tokd_clock_ms() + c->watchdog_ms;
+	c->watchdog_due_ms = monotonic_ms() + c->watchdog_ms;
 }
 
 static void
@@ -136,7 +137,7 @@ watch_port(struct tokd_control *c)
 	tokd_port_watch(&c->watch, &app->port, wrong);
 	if (atomic_load(&app->port.lost))
 		atomic_store(&c->app->stop, TOKD_STOP);
-	c->watch_due_ms = tokd_clock_ms() + WATCH_MS;
+	c->watch_due_ms = monotonic_ms() + WATCH_MS;
 }
 
 /* The longest sleep. */
@@ -178,13 +179,13 @@ control_thread(void *arg)
 		}
 		tokd_attach_poll(&c->attach);
 		tokd_sinks_poll(app);
-		if (tokd_clock_ms() >= c->watch_due_ms)
+		if (monotonic_ms() >= c->watch_due_ms)
 			watch_port(c);
 		if (c->drain_end_ms == 0)
 			tokd_reload_poll(app);
 		if (c->drain_end_ms != 0)
 			watch_drain(c);
-		if (c->watchdog_ms != 0 && tokd_clock_ms() >= c->watchdog_due_ms)
+		if (c->watchdog_ms != 0 && monotonic_ms() >= c->watchdog_due_ms)
 			notify_watchdog(c);
 	}
 	return NULL;

@@ -8,8 +8,9 @@
 #include <rte_cycles.h>
 #include <rte_malloc.h>
 
+#include <monotonic.h>
+
 #include "app.h"
-#include "datapath/clock.h"
 #include "gpu_sink_control.h"
 #include "log.h"
 #include "tables/tables.h"
@@ -270,7 +271,7 @@ find_agent(struct tokd_worker *w, uint64_t instance)
 	char path[sizeof(s->path)] = "";
 	struct tokg_transport *t;
 
-	if (tokd_clock_ms() < s->next_try_ms)
+	if (monotonic_ms() < s->next_try_ms)
 		return false;
 	t = connect_to_agent(w, instance, OPEN_AGAIN_MS, path, &err);
 	if (t != NULL && tokg_sink_attach(s->sink, t, &err)) {
@@ -288,7 +289,7 @@ find_agent(struct tokd_worker *w, uint64_t instance)
 	if (t != NULL)
 		t->ops->close(t);
 	/* From the end of this attempt, so that other sinks get a turn. */
-	s->next_try_ms = tokd_clock_ms() + TRY_MS;
+	s->next_try_ms = monotonic_ms() + TRY_MS;
 	return true;
 }
 
@@ -298,7 +299,7 @@ log_shed(const struct tokd_worker *w)
 	struct tokd_sink *s = w->sink;
 	uint64_t n = __atomic_load_n(&tokg_sink_counters(s->sink)[TOKG_C_SHED], __ATOMIC_RELAXED);
 
-	if (n == s->n_shed || tokd_clock_ms() < s->next_shed_log_ms)
+	if (n == s->n_shed || monotonic_ms() < s->next_shed_log_ms)
 		return;
 	TOKD_LOG(control, WARNING,
 		"worker %u: GPU sink: the token ring was full: %" PRIu64
@@ -308,7 +309,7 @@ log_shed(const struct tokd_worker *w)
 		w->gpu_texts == NULL ? "; their clients get their ids"
 				     : "; those posted as bytes have no ids");
 	s->n_shed = n;
-	s->next_shed_log_ms = tokd_clock_ms() + LOG_MS;
+	s->next_shed_log_ms = monotonic_ms() + LOG_MS;
 }
 
 static void
@@ -317,13 +318,13 @@ log_failed(const struct tokd_worker *w)
 	struct tokd_sink *s = w->sink;
 	uint64_t n = __atomic_load_n(&tokg_sink_counters(s->sink)[TOKG_C_FAILED], __ATOMIC_RELAXED);
 
-	if (n == s->n_failed || tokd_clock_ms() < s->next_log_ms)
+	if (n == s->n_failed || monotonic_ms() < s->next_log_ms)
 		return;
 	TOKD_LOG(control, WARNING,
 		"worker %u: GPU sink: %" PRIu64 " texts not embedded; the last: %s\n", w->index,
 		n - s->n_failed, status_name(atomic_load(&s->last_status)));
 	s->n_failed = n;
-	s->next_log_ms = tokd_clock_ms() + LOG_MS;
+	s->next_log_ms = monotonic_ms() + LOG_MS;
 }
 
 void

@@ -11,8 +11,9 @@
 #include <rte_common.h>
 #include <rte_cycles.h>
 
+#include <monotonic.h>
+
 #include "attach.h"
-#include "datapath/clock.h"
 #include "log.h"
 
 #define LISTENER UINT32_MAX /* epoll data; others are connection indices */
@@ -28,7 +29,7 @@ static void
 enter(struct tokd_conn *c, enum tokd_conn_state state)
 {
 	c->state = state;
-	c->since_ms = tokd_clock_ms();
+	c->since_ms = monotonic_ms();
 }
 
 static void
@@ -87,7 +88,7 @@ is_welcome(struct tokd_attach *a, struct tokd_conn *c, const char **reason)
 	uint64_t wait_ms;
 
 	c->owner = tokd_drops_owner(c->pid, c->uid);
-	wait_ms = tokd_drops_wait(a, c->owner, tokd_clock_ms(), &c->drops);
+	wait_ms = tokd_drops_wait(a, c->owner, monotonic_ms(), &c->drops);
 	if (wait_ms == 0)
 		return 0;
 	snprintf(text, sizeof(text),
@@ -184,7 +185,7 @@ static void
 pause_accept(struct tokd_attach *a, uint32_t ms)
 {
 	epoll_ctl(a->epoll, EPOLL_CTL_DEL, a->socket.fd, NULL);
-	a->accept_again_ms = tokd_clock_ms() + ms;
+	a->accept_again_ms = monotonic_ms() + ms;
 }
 
 static struct tokd_conn *
@@ -335,7 +336,7 @@ drop_overdue(struct tokd_attach *a)
 			reason);
 		tokd_attach_say(c->fd, reason);
 		a->counts.dropped++;
-		tokd_drops_add(a, c->owner, tokd_clock_ms());
+		tokd_drops_add(a, c->owner, monotonic_ms());
 		disconnect(a, c);
 	}
 }
@@ -345,7 +346,7 @@ listen_again(struct tokd_attach *a)
 {
 	struct epoll_event ev = {.events = EPOLLIN, .data.u32 = LISTENER};
 
-	if (a->accept_again_ms == 0 || tokd_clock_ms() < a->accept_again_ms)
+	if (a->accept_again_ms == 0 || monotonic_ms() < a->accept_again_ms)
 		return;
 	if (epoll_ctl(a->epoll, EPOLL_CTL_ADD, a->socket.fd, &ev) == 0)
 		a->accept_again_ms = 0;
@@ -376,7 +377,7 @@ tokd_attach_poll(struct tokd_attach *a)
 		else if (c->state == TOKD_CONN_REFUSED)
 			wait_for_end(c);
 	}
-	now = tokd_clock_ms(); /* after any since_ms set above */
+	now = monotonic_ms(); /* after any since_ms set above */
 	for (uint32_t i = 0; i < CONNS; i++)
 		check_conn(a, &a->conn[i], now);
 	log_refused(a, now);
@@ -452,7 +453,7 @@ uint32_t
 tokd_attach_list(struct tokd_attach *a, struct tokd_reader_info *info, uint32_t room,
 	struct tokd_attach_counts *counts)
 {
-	uint64_t now = tokd_clock_ms();
+	uint64_t now = monotonic_ms();
 	uint32_t n = 0;
 
 	pthread_mutex_lock(&a->lock);

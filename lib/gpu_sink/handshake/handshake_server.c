@@ -9,6 +9,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <monotonic.h>
 
 #include "hello.h"
 #include "link.h"
@@ -88,7 +89,7 @@ send_welcome(struct tokg_server *s, struct connection *c, int fd)
 {
 	c->at = READY; /* from now on its end calls `left` */
 	c->moved = 0;
-	c->end_ms = tokg_now_ms() + TOKG_READY_MS;
+	c->end_ms = monotonic_ms() + TOKG_READY_MS;
 	/* Peers that cannot accept a 360-byte message are dropped. */
 	if (tokg_link_send_fd(c->fd, &c->welcome, sizeof(c->welcome), fd) != 0)
 		end(s, c);
@@ -107,7 +108,7 @@ ask_grant(struct tokg_server *s, struct connection *c)
 		return; /* grant dropped it */
 	if (rc > 0) {
 		send_welcome(s, c, fd);
-	} else if (rc < 0 || tokg_now_ms() >= c->end_ms) {
+	} else if (rc < 0 || monotonic_ms() >= c->end_ms) {
 		c->welcome.again = rc == 0;
 		refuse(c->fd, &c->welcome);
 		end(s, c);
@@ -126,7 +127,7 @@ read_hello(struct tokg_server *s, struct connection *c)
 		refuse_with(s, c, err.text, false);
 	} else if (rc > 0) {
 		c->at = ASKING;
-		c->end_ms = tokg_now_ms() + TOKG_GRANT_MS;
+		c->end_ms = monotonic_ms() + TOKG_GRANT_MS;
 		ask_grant(s, c);
 	}
 }
@@ -163,7 +164,7 @@ step(struct tokg_server *s, struct connection *c)
 		end(s, c);
 	else if (c->at == ASKING)
 		ask_grant(s, c);
-	if ((c->at == HELLO || c->at == READY) && tokg_now_ms() >= c->end_ms) {
+	if ((c->at == HELLO || c->at == READY) && monotonic_ms() >= c->end_ms) {
 		if (c->at == HELLO)
 			refuse_with(s, c, "no hello within 1 s", true);
 		else
@@ -246,7 +247,7 @@ accept_one(struct tokg_server *s, uint32_t which)
 	c->tcp = which == 1;
 	c->id = ++s->next_id;
 	c->at = HELLO;
-	c->end_ms = tokg_now_ms() + TOKG_HELLO_MS;
+	c->end_ms = monotonic_ms() + TOKG_HELLO_MS;
 	if (c->tcp)
 		tokg_link_tcp(fd);
 }

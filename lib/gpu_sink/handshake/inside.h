@@ -9,4 +9,3 @@
 
 /* Copies text of another process, with unprintable bytes replaced. */
 void tokg_printable(char *to, size_t room, const char *from, size_t bytes);
-uint64_t tokg_now_ms(void); /* CLOCK_MONOTONIC */

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <monotonic.h>
 
 #include "inside.h"
 
@@ -151,7 +152,7 @@ tokg_listen_accept(struct tokg_listener *l, struct tokg_error *err)
 		if (!l->reported)
 			explain(errno, err);
 		l->reported = true;
-		l->paused_ms = tokg_now_ms() + PAUSE_MS;
+		l->paused_ms = monotonic_ms() + PAUSE_MS;
 	}
 	return fd;
 }
@@ -159,7 +160,7 @@ tokg_listen_accept(struct tokg_listener *l, struct tokg_error *err)
 bool
 tokg_listen_is_paused(const struct tokg_listener *l)
 {
-	return l->paused_ms != 0 && tokg_now_ms() < l->paused_ms;
+	return l->paused_ms != 0 && monotonic_ms() < l->paused_ms;
 }
 
 void

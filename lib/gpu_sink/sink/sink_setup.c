@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <monotonic.h>
 #include "ring/geometry.h"
 #include "sink_inside.h"
 #include "transport/transport_inside.h"
@@ -17,7 +18,7 @@
 static bool
 read_back_once(struct tokg_transport *t, struct tokg_error *err)
 {
-	const uint64_t before = t->n_reads, end = tokg_now_ms() + FIRST_READ_MS;
+	const uint64_t before = t->n_reads, end = monotonic_ms() + FIRST_READ_MS;
 	bool begun = false;
 
 	while (t->n_reads == before) {
@@ -26,7 +27,7 @@ read_back_once(struct tokg_transport *t, struct tokg_error *err)
 		begun = rc > 0;
 		if (rc < 0 || t->ops->poll(t) < 0)
 			return tokg_wrong(err, "GPU ring: connection lost during set-up");
-		if (t->n_reads == before && tokg_now_ms() > end)
+		if (t->n_reads == before && monotonic_ms() > end)
 			return tokg_wrong(err, "GPU ring: no answer to the first read within %d ms",
 				FIRST_READ_MS);
 		if (t->n_reads == before)

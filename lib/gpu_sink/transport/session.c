@@ -3,6 +3,7 @@
 
 #include <string.h>
 #include <unistd.h>
+#include <monotonic.h>
 
 #include "handshake/hello.h"
 #include "handshake/inside.h"
@@ -123,11 +124,11 @@ settled(struct tokg_session *s, struct tokg_transport *t)
 bool
 tokg_session_answered(struct tokg_session *s, uint32_t timeout_ms, struct tokg_error *err)
 {
-	const uint64_t end = tokg_now_ms() + timeout_ms;
+	const uint64_t end = monotonic_ms() + timeout_ms;
 	int rc;
 
 	tokg_dial_begin(&s->dial);
-	while ((rc = tokg_dial_connect(&s->dial, &s->where, err)) == 0 && tokg_now_ms() < end)
+	while ((rc = tokg_dial_connect(&s->dial, &s->where, err)) == 0 && monotonic_ms() < end)
 		tokg_dial_wait(&s->dial, STEP_MS);
 	if (rc == 0)
 		tokg_wrong(err, "%s: no connection within %u ms", s->where.name, timeout_ms);
@@ -139,12 +140,12 @@ bool
 tokg_session_open(struct tokg_session *s, struct tokg_transport *t, uint32_t timeout_ms,
 	struct tokg_error *err)
 {
-	const uint64_t end = tokg_now_ms() + timeout_ms;
+	const uint64_t end = monotonic_ms() + timeout_ms;
 	int rc = begin(s, t, err) ? 0 : -1;
 
 	while (rc == 0) {
 		rc = step(s, t, err);
-		if (rc == 0 && tokg_now_ms() >= end) {
+		if (rc == 0 && monotonic_ms() >= end) {
 			tokg_wrong(err, "%s: no answer within %u ms", s->where.name, timeout_ms);
 			rc = -1;
 		} else if (rc == 0) {
@@ -171,7 +172,7 @@ failed(struct tokg_session *s, struct tokg_transport *t, uint64_t now)
 int
 tokg_session_again(struct tokg_session *s, struct tokg_transport *t, struct tokg_error *err)
 {
-	const uint64_t now = tokg_now_ms();
+	const uint64_t now = monotonic_ms();
 	int rc;
 
 	if (!s->under_way) {

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <monotonic.h>
 #include "transport_inside.h"
 #include "verbs.h"
 #include "verbs_qp.h"
@@ -149,7 +150,7 @@ static int
 reconnect(struct tokg_transport *t, uint64_t *tickets, struct tokg_error *err)
 {
 	struct tokg_verbs *v = (struct tokg_verbs *)t;
-	const uint64_t now = tokg_now_ms();
+	const uint64_t now = monotonic_ms();
 	int rc = 1;
 
 	if (v->refused)

@@ -16,7 +16,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]', re.MULTILINE)
 # Where the compiler looks, beside the folder of the file itself.
 SEARCHED = ("include", "app/dpdk-tokd", "lib/tokenizer", "lib/gpu_sink", "lib/gpu_sink/kernel")
 SEARCHED += ("lib/block_keys", "lib/client", "lib/reader", "lib/train", "lib/notify", "lib/options")
-SEARCHED += ("lib/mix", "lib/sandbox")
+SEARCHED += ("lib/mix", "lib/monotonic", "lib/sandbox")
 
 # Files that are lower than what else their folder holds.
 APART = {
@@ -38,12 +38,13 @@ SINK = {"include/tokd", "lib/gpu_sink/ring"}
 MAY_INCLUDE: dict[str, set[str]] = {
     "include/tokd": set(),
     "lib/mix": set(),
+    "lib/monotonic": set(),
     "lib/notify": set(),
     "lib/options": set(),
     "lib/sandbox": set(),
     "lib/block_keys": {"include/tokd"},
-    "lib/client": {"include/tokd", "lib/mix"},
-    "lib/reader": {"include/tokd"},
+    "lib/client": {"include/tokd", "lib/mix", "lib/monotonic"},
+    "lib/reader": {"include/tokd", "lib/monotonic"},
     # libtok: each stage knows those below it, and the tables
     "tok.h": set(),
     TOK + "unicode": {"tok.h"},
@@ -65,9 +66,10 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "lib/train": SET_UP,
     # the GPU ring's two ends
     "lib/gpu_sink/ring": {"include/tokd"},
-    "lib/gpu_sink/handshake": {"lib/gpu_sink/ring"},
-    "lib/gpu_sink/transport": {"lib/gpu_sink/ring", "lib/gpu_sink/handshake"},
-    "lib/gpu_sink/sink": {f"lib/gpu_sink/{room}" for room in ("ring", "handshake", "transport")},
+    "lib/gpu_sink/handshake": {"lib/gpu_sink/ring", "lib/monotonic"},
+    "lib/gpu_sink/transport": {"lib/gpu_sink/ring", "lib/gpu_sink/handshake", "lib/monotonic"},
+    "lib/gpu_sink/sink": {f"lib/gpu_sink/{room}" for room in ("ring", "handshake", "transport")}
+    | {"lib/monotonic"},
     "lib/gpu_sink/block": {"lib/gpu_sink/ring"},
     "lib/gpu_sink/kernel": SINK
     | {f"lib/gpu_sink/{room}" for room in ("block", "handshake", "tokenize")},
@@ -89,9 +91,10 @@ MAY_INCLUDE: dict[str, set[str]] = {
         APP + "datapath",
         APP + "datapath/stream",
     },
-    APP + "readers": {"include/tokd", "log", APP + "datapath"},
+    APP + "readers": {"include/tokd", "log", "lib/monotonic", APP + "datapath"},
     APP + "sandbox": {"log", "lib/sandbox", APP + "options", APP + "control/port"},
     APP + "control": {"include/tokd", "tok.h", "log", "lib/notify", "lib/gpu_sink/sink"}
+    | {"lib/monotonic"}
     | {APP + "options", APP + "readers", APP + "sandbox"}
     | {APP + "control/" + part for part in ("port", "tables", "vocabs")}
     | DATA_PATH,
@@ -108,6 +111,7 @@ MAY_INCLUDE: dict[str, set[str]] = {
         "app",
         "include/tokd",
         "lib/mix",
+        "lib/monotonic",
         "lib/options",
         "tok.h",
         "lib/train",
@@ -119,7 +123,8 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "app/tokd-load": {"lib/mix", "lib/options", "include/tokd"},
     "app/tokd-load-dpdk": {"lib/mix", "lib/options", "include/tokd", "app/tokd-load"},
     "app/tokd-gpu": SINK
-    | {"app", "tok.h", TOK + "load", "lib/mix", "lib/notify", "lib/options", "lib/sandbox"}
+    | {"app", "tok.h", TOK + "load", "lib/mix", "lib/monotonic", "lib/notify", "lib/options"}
+    | {"lib/sandbox"}
     | {f"lib/gpu_sink/{r}" for r in ("transport", "handshake", "kernel")},
 }
 

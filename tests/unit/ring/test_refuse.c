@@ -8,7 +8,7 @@
 
 #include <rte_common.h>
 
-#include "datapath/clock.h"
+#include <monotonic.h>
 #include "fixture.h"
 
 #define FIXTURE_TEST(name) TEST_ON(name, setup, teardown, struct fixture *f)
@@ -191,7 +191,7 @@ static void
 turn_held(struct fixture *f)
 {
 	for (uint32_t i = 0; i < TOKD_CONNS_MAX; i++)
-		f->a.conn[i].since_ms = tokd_clock_ms();
+		f->a.conn[i].since_ms = monotonic_ms();
 	turn(f, true);
 }
 

@@ -4,7 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "datapath/clock.h"
+#include <monotonic.h>
 #include "fixture.h"
 #include "datapath/token_ring_write.h"
 
@@ -59,7 +59,7 @@ is_closed(const struct reader *r)
 static void
 press_for(struct fixture *f, uint64_t ms)
 {
-	for (uint64_t end = tokd_clock_ms() + ms; tokd_clock_ms() < end; usleep(200)) {
+	for (uint64_t end = monotonic_ms() + ms; monotonic_ms() < end; usleep(200)) {
 		turn(f, true);
 		fill(f->ring[1]);
 	}
@@ -112,11 +112,11 @@ FIXTURE_TEST(that_holds_a_full_ring_is_dropped_after_the_timeout)
 
 	attach(f, &r);
 	fill(f->ring[1]);
-	t0 = tokd_clock_ms();
+	t0 = monotonic_ms();
 	head = f->ring[1]->head;
 	assert_int_equal(head, RING_BYTES);
 	assert_true(turn_until(f, true, one_dropped));
-	assert_true(tokd_clock_ms() - t0 >= READER_TIMEOUT_MS);
+	assert_true(monotonic_ms() - t0 >= READER_TIMEOUT_MS);
 	assert_true(is_closed(&r));
 	assert_true(turn_until(f, true, nobody_attached));
 	assert_true(publish_one(f->ring[1]));
@@ -150,7 +150,7 @@ FIXTURE_TEST(that_is_slow_now_and_then_is_not_dropped)
 /* Whether it moves on meanwhile or not: what counts is how long others wait for it. */
 FIXTURE_TEST(that_trickles_is_dropped)
 {
-	const uint64_t t0 = tokd_clock_ms();
+	const uint64_t t0 = monotonic_ms();
 	struct reader r;
 
 	attach(f, &r);
@@ -159,7 +159,7 @@ FIXTURE_TEST(that_trickles_is_dropped)
 		set_cursor(&r, 1, i * RECORD);
 	}
 	assert_int_equal(f->a.counts.dropped, 1);
-	assert_true(tokd_clock_ms() - t0 >= READER_TIMEOUT_MS);
+	assert_true(monotonic_ms() - t0 >= READER_TIMEOUT_MS);
 	assert_true(is_closed(&r));
 	detach(&r);
 }
@@ -193,7 +193,7 @@ FIXTURE_TEST(that_comes_next_has_its_own_time)
 	fill(f->ring[1]);
 	set_cursor(&second, 1, RECORD); /* a little less behind */
 	assert_true(turn_until(f, true, one_dropped));
-	t0 = tokd_clock_ms();
+	t0 = monotonic_ms();
 	assert_true(is_closed(&first));
 	assert_false(is_closed(&second));
 	while (f->a.counts.dropped == 1) {
@@ -201,7 +201,7 @@ FIXTURE_TEST(that_comes_next_has_its_own_time)
 		fill(f->ring[1]);
 		usleep(200);
 	}
-	assert_true(tokd_clock_ms() - t0 >= READER_TIMEOUT_MS / 2);
+	assert_true(monotonic_ms() - t0 >= READER_TIMEOUT_MS / 2);
 	detach(&first);
 	detach(&second);
 }
@@ -210,10 +210,10 @@ FIXTURE_TEST(that_comes_next_has_its_own_time)
 FIXTURE_TEST(that_stalls_while_others_come_and_go_is_dropped)
 {
 	struct reader stalled, other;
-	uint64_t t0 = tokd_clock_ms();
+	uint64_t t0 = monotonic_ms();
 
 	attach(f, &stalled);
-	while (f->a.counts.dropped == 0 && tokd_clock_ms() - t0 < READER_TIMEOUT_MS * 20) {
+	while (f->a.counts.dropped == 0 && monotonic_ms() - t0 < READER_TIMEOUT_MS * 20) {
 		if (!try_attach(f, &other)) /* the stalled one was dropped just now */
 			break;
 		press_for(f, READER_TIMEOUT_MS / 5);
@@ -222,7 +222,7 @@ FIXTURE_TEST(that_stalls_while_others_come_and_go_is_dropped)
 	}
 	assert_int_equal(f->a.counts.dropped, 1);
 	assert_true(is_closed(&stalled));
-	assert_true(tokd_clock_ms() - t0 < READER_TIMEOUT_MS * 4);
+	assert_true(monotonic_ms() - t0 < READER_TIMEOUT_MS * 4);
 	detach(&stalled);
 }
 
@@ -288,7 +288,7 @@ FIXTURE_TEST(that_was_dropped_is_refused_for_a_while)
 	assert_non_null(strstr(r.rep.message, "try again in 10"));
 	assert_int_equal(f->a.counts.backed_off, 1);
 	assert_int_equal(f->a.counts.refused, 1);
-	d->until_ms = tokd_clock_ms();
+	d->until_ms = monotonic_ms();
 	assert_true(try_attach(f, &r));
 	detach(&r);
 }

@@ -23,8 +23,8 @@ ROOT = Path(__file__).resolve().parents[3]
 # Where sources and headers are. Files are found by name below these folders, so that moving one within
 # them changes nothing here.
 SOURCES = (
-    *("lib/gpu_sink", "lib/mix", "lib/notify", "lib/options", "lib/sandbox", "app/tokd-gpu"),
-    *("tests/unit/gpu", "tests/support", "tools/bench/native/gpu"),
+    *("lib/gpu_sink", "lib/mix", "lib/monotonic", "lib/notify", "lib/options", "lib/sandbox"),
+    *("app/tokd-gpu", "tests/unit/gpu", "tests/support", "tools/bench/native/gpu"),
 )
 INCLUDE = "include"  # <tokd/ring.h>
 TOKENIZER = "lib/tokenizer"  # needs libc alone; its files name one another from this folder

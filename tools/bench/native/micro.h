@@ -5,7 +5,6 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <time.h>
 
 #define MICRO_LINE 64u
 #define MICRO_BYTES_MAX (64ull << 30)
@@ -33,15 +32,6 @@ int micro_tsc(const struct micro_options *o);
 uint64_t *micro_memory(uint64_t bytes);
 /* Bytes of this process's memory in huge pages. */
 uint64_t micro_huge_bytes(void);
-
-static inline uint64_t
-micro_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 /* What lies in memory may have changed, and is used: no pass is left out or merged with another. */
 static inline void

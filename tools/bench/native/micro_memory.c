@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include <mix.h>
+#include <monotonic.h>
 #include "micro.h"
 
 #define HUGE_PAGE (2ull << 20)
@@ -103,13 +104,13 @@ micro_chase(const struct micro_options *o)
 	} while (at != 0 && seen < lines);
 	if (at != 0 || seen != lines)
 		return wrong("the cycle through all lines");
-	begin = micro_now();
+	begin = monotonic_ns();
 	do {
 		for (uint64_t i = 0; i < hops; i++)
 			at = word[at];
 		micro_barrier();
 		times += hops;
-		ns = micro_now() - begin;
+		ns = monotonic_ns() - begin;
 	} while (ns < o->ms * 1000000);
 	if (at != 0)
 		return wrong("where the loads led");
@@ -125,14 +126,14 @@ micro_copy(const struct micro_options *o)
 	uint8_t *to = (uint8_t *)micro_memory(SLOTS * o->bytes);
 	uint64_t begin, ns, times = 0;
 
-	begin = micro_now();
+	begin = monotonic_ns();
 	do {
 		for (uint64_t i = 0; i < turns; i++, times++) {
 			memcpy(to + times % SLOTS * o->bytes, from + times % places * o->bytes,
 				o->bytes);
 			micro_barrier();
 		}
-		ns = micro_now() - begin;
+		ns = monotonic_ns() - begin;
 	} while (ns < o->ms * 1000000 || times < SLOTS);
 	for (uint64_t i = times - SLOTS; i < times; i++)
 		if (memcmp(to + i % SLOTS * o->bytes, from + i % places * o->bytes, o->bytes) != 0)

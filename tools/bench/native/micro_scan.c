@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include <monotonic.h>
 #include "micro.h"
 #include "pretokenize/pretok.h"
 #include "unicode/utf8.h"
@@ -148,7 +149,7 @@ micro_scan(const struct micro_options *o)
 	}
 	make_classes();
 	first = scan(&t);
-	begin = micro_now();
+	begin = monotonic_ns();
 	do {
 		micro_barrier();
 		f = scan(&t);
@@ -157,7 +158,7 @@ micro_scan(const struct micro_options *o)
 			fputs("tokd-micro: scan: found something else again\n", stderr);
 			return 1;
 		}
-		ns = micro_now() - begin;
+		ns = monotonic_ns() - begin;
 	} while (ns < o->ms * 1000000);
 	printf("{\"bytes\": %zu, \"times\": %" PRIu64 ", \"ns\": %" PRIu64 ", \"found\": %" PRIu64
 	       ", \"sum\": %" PRIu64 "}\n",

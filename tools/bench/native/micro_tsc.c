@@ -10,6 +10,7 @@
 #include <x86intrin.h>
 #endif
 
+#include <monotonic.h>
 #include "micro.h"
 
 /* As DPDK's rte_rdtsc. */
@@ -31,13 +32,13 @@ ticks(void)
 int
 micro_tsc(const struct micro_options *o)
 {
-	const uint64_t begin = micro_now();
+	const uint64_t begin = monotonic_ns();
 	uint64_t tsc = 0, at = 0, closest = UINT64_MAX, before, now, after;
 
 	do {
-		before = micro_now();
+		before = monotonic_ns();
 		now = ticks();
-		after = micro_now();
+		after = monotonic_ns();
 		if (after - before < closest) {
 			closest = after - before;
 			at = before + closest / 2;

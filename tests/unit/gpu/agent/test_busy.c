@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include <monotonic.h>
 #include "test.h"
 #include "../device/post.h"
 #include "tokd-gpu/consumer.h"
@@ -85,10 +86,10 @@ post_again(struct work *w)
 static void
 wait_for(const struct work *w, uint32_t producer, uint32_t slot)
 {
-	const uint64_t until = post_now() + WAIT_NS;
+	const uint64_t until = monotonic_ns() + WAIT_NS;
 
 	while (!is_done(w, producer, slot)) {
-		if (post_now() > until)
+		if (monotonic_ns() > until)
 			fail_msg("slot %u of producer %u is not done after 60 s", slot, producer);
 		nap();
 	}
@@ -161,13 +162,13 @@ is_not_restarted(uint32_t workers)
 	uint32_t done = 0;
 
 	make(&w, workers);
-	assert_true(tokg_consumer_start(&consumer, w.d, STUCK_MS, post_now(), &err));
+	assert_true(tokg_consumer_start(&consumer, w.d, STUCK_MS, monotonic_ns(), &err));
 	epochs(&w);
-	since = post_now();
+	since = monotonic_ns();
 	for (uint32_t i = 0; i < w.n; i++)
 		post(&w, 0, i);
-	while (post_now() - since < BUSY_MS * 1000000ull) {
-		if (tokg_consumer_watch(&consumer, post_now(), &calls, &err) != 0)
+	while (monotonic_ns() - since < BUSY_MS * 1000000ull) {
+		if (tokg_consumer_watch(&consumer, monotonic_ns(), &calls, &err) != 0)
 			fail_msg("restarted, with %u of %u done", n_done(&w), w.n);
 		done += post_again(&w);
 		nap();

@@ -10,6 +10,7 @@
 
 #include <tokd/engine.h>
 
+#include <monotonic.h>
 #include "test.h"
 #include "unix_socket.h"
 #include "tokd-gpu/log.h"
@@ -29,7 +30,7 @@ begin_as(void **state, bool external)
 
 	assert_int_equal(setup(state), 0);
 	f = *state;
-	f->now = tokg_now_ns();
+	f->now = monotonic_ns();
 	granted(f, 0, 1);
 	f->fake.device.external_engine = external;
 	f->fake.device.made_fd = external ? memfd_create("made", MFD_CLOEXEC) : -1;

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <monotonic.h>
 #include "test.h"
 #include "unix_socket.h"
 #include "tokd-gpu/subscribers.h"
@@ -43,7 +44,7 @@ begin(void **state)
 
 	assert_int_equal(setup(state), 0);
 	f = *state;
-	f->now = tokg_now_ns();
+	f->now = monotonic_ns();
 	posted = 0;
 	granted(f, 0, 1);
 	snprintf(path, sizeof(path), "/tmp/tokg-subscribers-%d", getpid());

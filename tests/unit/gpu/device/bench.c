@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "bench.h"
 
+#include <monotonic.h>
 #include "post.h"
 
 #include <stdlib.h>
@@ -9,15 +10,6 @@
 
 #define LIMIT_MS 60000	   /* of a wait */
 #define LIMIT_GPU_MS 20000 /* whose time is short */
-
-static uint64_t
-ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
 
 static void
 nap(void)
@@ -44,7 +36,7 @@ on_gpu(void)
 static uint64_t
 limit_from_now(void)
 {
-	return ms() + (on_gpu() ? LIMIT_GPU_MS : LIMIT_MS);
+	return monotonic_ms() + (on_gpu() ? LIMIT_GPU_MS : LIMIT_MS);
 }
 
 void
@@ -194,7 +186,7 @@ bench_status(struct bench *b, uint32_t producer, uint32_t slot)
 		if (done >> 8 == ticket)
 			return done & 255;
 		assert_true(done >> 8 < ticket);
-		if (ms() > until)
+		if (monotonic_ms() > until)
 			fail_msg("slot %u of producer %u: ticket %llu is not done: %s", slot,
 				producer, (unsigned long long)ticket, post_why(b->d));
 		nap();
@@ -214,7 +206,7 @@ bench_entry(struct bench *b)
 	const uint64_t until = limit_from_now();
 
 	while (!bench_has_entry(b)) {
-		if (ms() > until)
+		if (monotonic_ms() > until)
 			fail_msg("no entry %llu: %s", (unsigned long long)b->entries,
 				post_why(b->d));
 		nap();

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include <monotonic.h>
 
 void
 post_fail(const char *format, ...)
@@ -19,15 +20,6 @@ post_fail(const char *format, ...)
 	fputc('\n', stderr);
 	fflush(stdout);
 	_exit(1); /* exit would wait for a kernel that runs on */
-}
-
-uint64_t
-post_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
 /* A number from the environment, at least 1; `otherwise` where there is none. */
@@ -165,7 +157,7 @@ post_why(struct tokg_device *d)
 uint32_t
 post_wait(struct tokg_device *d, uint32_t producer, uint32_t slot, uint64_t ticket)
 {
-	const uint64_t until = post_now() + 10000000000ull;
+	const uint64_t until = monotonic_ns() + 10000000000ull;
 	uint64_t done;
 
 	for (;;) {
@@ -173,7 +165,7 @@ post_wait(struct tokg_device *d, uint32_t producer, uint32_t slot, uint64_t tick
 			post_fail("the region cannot be read");
 		if (done >> 8 == ticket)
 			return done & 255;
-		if (post_now() > until)
+		if (monotonic_ns() > until)
 			post_fail("slot %u is not done after 10 s: %s", slot, post_why(d));
 	}
 }
@@ -182,10 +174,10 @@ const struct tokg_out_entry *
 post_entry(struct tokg_device *d, uint64_t index)
 {
 	const struct tokg_out_entry *const e = tokg_outbox_entry(d->outbox, index);
-	const uint64_t until = post_now() + 10000000000ull;
+	const uint64_t until = monotonic_ns() + 10000000000ull;
 
 	while (__atomic_load_n(&e->seq, __ATOMIC_ACQUIRE) != index + 1) {
-		if (post_now() > until)
+		if (monotonic_ns() > until)
 			post_fail("entry %llu is not there after 10 s: %s",
 				(unsigned long long)index, post_why(d));
 	}

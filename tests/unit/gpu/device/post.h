@@ -37,7 +37,6 @@ uint32_t post_wait(struct tokg_device *d, uint32_t producer, uint32_t slot, uint
 /* Spins until outbox entry `index` is there: on a GPU `done` may be seen before it. Exits likewise.
  */
 const struct tokg_out_entry *post_entry(struct tokg_device *d, uint64_t index);
-uint64_t post_now(void); /* ns */
 /* Why a device does not go on: stops it, which says whether a kernel has failed. */
 const char *post_why(struct tokg_device *d);
 void post_fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));

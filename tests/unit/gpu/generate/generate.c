@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <monotonic.h>
 #include "generate.h"
 #include "ring/geometry.h"
 
@@ -51,15 +52,6 @@ bail_out(const struct tokg_error *err)
 {
 	printf("Bail out! %s\n", err->text);
 	exit(1);
-}
-
-static uint64_t
-seconds(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec;
 }
 
 static void
@@ -158,7 +150,7 @@ inject(struct side *s, bool *killing)
 static void
 run_injected(void)
 {
-	uint64_t last = 0, since = seconds();
+	uint64_t last = 0, since = monotonic_ms();
 	bool busy = true, killing = false;
 
 	while (busy || killing) {
@@ -182,8 +174,8 @@ run_injected(void)
 			sched_yield();
 		if (begun != last) {
 			last = begun;
-			since = seconds();
-		} else if (seconds() - since > 120) {
+			since = monotonic_ms();
+		} else if (monotonic_ms() - since > 120000) {
 			wrong("nothing has moved for 120 s, after %" PRIu64 " texts", begun);
 			return;
 		}
@@ -193,11 +185,11 @@ run_injected(void)
 static void *
 producer_thread(void *side)
 {
-	const uint64_t until = seconds() + 300;
+	const uint64_t until = monotonic_ms() + 300000;
 	bool more = true;
 
 	while (side_step(side, more) || more) {
-		if (seconds() >= until) {
+		if (monotonic_ms() >= until) {
 			wrong("a producer has not ended within 300 s, after %" PRIu64 " texts",
 				side_texts(side));
 			break;

@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <monotonic.h>
 #include "ring/check.h"
 #include "transport/transport.h"
 
@@ -31,15 +32,6 @@ struct poster {
 	uint64_t out_end[POSTS_MAX]; /* of each post: what is free once it is released */
 };
 
-static uint64_t
-now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 static void
 give_up(const char *what)
 {
@@ -51,14 +43,15 @@ give_up(const char *what)
 static const struct tokg_back *
 read_back(struct poster *p)
 {
-	const uint64_t before = p->t->n_reads, until = now_ms() + WAIT_MS;
+	const uint64_t before = p->t->n_reads, until = monotonic_ms() + WAIT_MS;
 	const struct timespec nap = {.tv_nsec = 100000};
 
-	while (p->t->ops->read_back(p->t) == 0 && now_ms() < until)
+	while (p->t->ops->read_back(p->t) == 0 && monotonic_ms() < until)
 		if (p->t->ops->poll(p->t) < 0)
 			give_up("poll");
 	while (p->t->n_reads == before) {
-		if (p->t->ops->flush(p->t) < 0 || p->t->ops->poll(p->t) < 0 || now_ms() > until)
+		if (p->t->ops->flush(p->t) < 0 || p->t->ops->poll(p->t) < 0 ||
+			monotonic_ms() > until)
 			give_up("read_back");
 		nanosleep(&nap, NULL);
 	}
@@ -83,7 +76,7 @@ is_done(const struct poster *p, uint64_t n)
 static void
 wait_for(struct poster *p, uint64_t n, bool released)
 {
-	const uint64_t until = now_ms() + WAIT_MS;
+	const uint64_t until = monotonic_ms() + WAIT_MS;
 	const struct timespec nap = {.tv_nsec = 200000};
 
 	for (;;) {
@@ -91,7 +84,7 @@ wait_for(struct poster *p, uint64_t n, bool released)
 
 		if (released ? b->released > n : is_done(p, n))
 			return;
-		if (now_ms() > until)
+		if (monotonic_ms() > until)
 			give_up(released ? "waiting for outputs" : "waiting for a slot");
 		nanosleep(&nap, NULL);
 	}
@@ -141,7 +134,7 @@ post(struct poster *p, char *line)
 	h.flags = flags;
 	h.bytes = h.tokens * 4;
 	h.position0 = h.first;
-	h.t_post = now_ms();
+	h.t_post = monotonic_ms();
 	h.out_off = take_outputs(p, tokg_out_bytes(h.tokens, g->row_bytes));
 	h.ticket = ticket_of(p, p->posted);
 	h.check = g->flags & TOKG_CHECKED ? tokg_check_of(&h, ids) : 0;
@@ -177,8 +170,8 @@ report_released(struct poster *p, const char *line)
 
 	if (sscanf(line, "released %" SCNu64 " %" SCNu64, &n, &ms) != 2)
 		give_up("released: N MS");
-	until = now_ms() + ms;
-	while (read_back(p)->released < n && now_ms() < until)
+	until = monotonic_ms() + ms;
+	while (read_back(p)->released < n && monotonic_ms() < until)
 		nanosleep(&nap, NULL);
 	printf("released %" PRIu64 "\n", p->t->back->released);
 }

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <monotonic.h>
 #include "test.h"
 #include "unix_socket.h"
 #include "agent_end.h"
@@ -72,12 +73,12 @@ a_hello(void)
 static bool
 comes(int s, void *to, size_t bytes, int ms)
 {
-	const uint64_t end = tokg_now_ms() + (uint64_t)ms;
+	const uint64_t end = monotonic_ms() + (uint64_t)ms;
 	size_t n = 0;
 
 	while (n < bytes) {
 		struct pollfd p = {.fd = s, .events = POLLIN};
-		const uint64_t now = tokg_now_ms();
+		const uint64_t now = monotonic_ms();
 		ssize_t got;
 
 		if (now >= end || poll(&p, 1, (int)(end - now)) <= 0)
@@ -202,12 +203,12 @@ FIXTURE_TEST(hellos_that_are_none_are_refused_in_words)
 FIXTURE_TEST(silence_is_ended_and_holds_up_nobody)
 {
 	const int silent = connected(false), half = connected(true);
-	const uint64_t began = tokg_now_ms();
+	const uint64_t began = monotonic_ms();
 	struct tokg_welcome w;
 
 	assert_int_equal(send(half, "abcd", 4, 0), 4);
 	close(joins(&w)); /* at once, meanwhile */
-	assert_true(tokg_now_ms() - began < TOKG_HELLO_MS);
+	assert_true(monotonic_ms() - began < TOKG_HELLO_MS);
 	assert_true(comes(silent, &w, sizeof(w), 2 * TOKG_HELLO_MS));
 	assert_non_null(strstr(w.message, "no hello within"));
 	assert_true(comes(half, &w, sizeof(w), SOON_MS));
@@ -406,7 +407,7 @@ FIXTURE_TEST(without_descriptors_who_comes_waits_and_it_is_said_once)
 	none = before;
 	none.rlim_cur = (rlim_t)lowest_free;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-	for (uint64_t end = tokg_now_ms() + 1500; tokg_now_ms() < end;) {
+	for (uint64_t end = monotonic_ms() + 1500; monotonic_ms() < end;) {
 		const bool first = said == 0;
 
 		if (has_something_to_do(server)) /* again after a second */
@@ -419,8 +420,8 @@ FIXTURE_TEST(without_descriptors_who_comes_waits_and_it_is_said_once)
 			assert_false(has_something_to_do(server));
 	}
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-	for (uint64_t end = tokg_now_ms() + 5000;
-		tokg_now_ms() < end && recv(s, &err, 1, MSG_DONTWAIT | MSG_PEEK) < 0;) {
+	for (uint64_t end = monotonic_ms() + 5000;
+		monotonic_ms() < end && recv(s, &err, 1, MSG_DONTWAIT | MSG_PEEK) < 0;) {
 		tokg_server_poll(server);
 		poll(NULL, 0, 10);
 	}

@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <monotonic.h>
 #include "agent_end.h"
 #include "ring/check.h"
 #include "transport/transport_inside.h"
@@ -122,10 +123,10 @@ post(const struct pair *p, struct tokg_transport *t, uint64_t at, enum tokg_orde
 static bool
 wait_done(struct tokg_transport *t, uint64_t at)
 {
-	const uint64_t end = tokg_now_ms() + LIMIT_MS;
+	const uint64_t end = monotonic_ms() + LIMIT_MS;
 
 	while (t->done[at % SLOTS] >> 8 != at / SLOTS + 1) {
-		if (t->ops->read_back(t) < 0 || t->ops->poll(t) < 0 || tokg_now_ms() > end)
+		if (t->ops->read_back(t) < 0 || t->ops->poll(t) < 0 || monotonic_ms() > end)
 			return false;
 	}
 	return true;
@@ -154,10 +155,10 @@ run(struct pair *p, struct tokg_transport *t, uint64_t from, uint64_t n, enum to
 static bool
 comes(const uint64_t *word, uint64_t value)
 {
-	const uint64_t end = tokg_now_ms() + LIMIT_MS;
+	const uint64_t end = monotonic_ms() + LIMIT_MS;
 
 	while (__atomic_load_n(word, __ATOMIC_ACQUIRE) != value)
-		if (tokg_now_ms() > end)
+		if (monotonic_ms() > end)
 			return false;
 	return true;
 }
@@ -167,7 +168,7 @@ static void
 lanes(struct pair *p, struct tokg_transport *t)
 {
 	const struct tokg_geometry *g = &t->geometry;
-	const uint64_t before = t->n_reads, end = tokg_now_ms() + LIMIT_MS;
+	const uint64_t before = t->n_reads, end = monotonic_ms() + LIMIT_MS;
 	bool right;
 
 	right = t->ops->ask(t, g->lanes - 1, 77) == 1 && t->ops->flush(t) == 0 &&
@@ -179,7 +180,7 @@ lanes(struct pair *p, struct tokg_transport *t)
 	right = t->ops->poll(t) == 0;
 	/* One may have been under way. */
 	while (right && t->n_reads < before + 2)
-		right = t->ops->read_back(t) >= 0 && t->ops->poll(t) == 0 && tokg_now_ms() < end;
+		right = t->ops->read_back(t) >= 0 && t->ops->poll(t) == 0 && monotonic_ms() < end;
 	ok(right && t->done[g->slots + g->lanes - 1] == 11 &&
 			t->done[g->slots + g->lanes + g->log - 1] == 12,
 		"what belongs to lanes is read", "");
@@ -201,14 +202,14 @@ broken_queue_pair(struct pair *p, struct tokg_transport *t, uint64_t from)
 {
 	uint64_t tickets[SLOTS];
 	struct tokg_error err = {"poll never failed"};
-	const uint64_t end = tokg_now_ms() + LIMIT_MS;
+	const uint64_t end = monotonic_ms() + LIMIT_MS;
 	bool right = true;
 	int rc = 0;
 
 	(void)tokg_verbs_end(p->agent.verbs, 0, &err);
 	for (uint32_t i = 0; i < 2; i++)
 		(void)post(p, t, from + i, TOKG_ORDER_FAST);
-	while (rc == 0 && tokg_now_ms() < end)
+	while (rc == 0 && monotonic_ms() < end)
 		rc = t->ops->flush(t) < 0 || t->ops->poll(t) < 0 ? -1 : 0;
 	ok(rc < 0, "a queue pair that the agent ended breaks the connection", err.text);
 	if (!ok(again(t, tickets, &err) > 0, "it is made again for the same producer slot",
@@ -245,16 +246,16 @@ all_tests(struct pair *p)
 	if (!ok(t != NULL, "handshake and queue pairs", err.text))
 		return;
 	printf("# %s\n", path);
-	began = tokg_now_ms();
+	began = monotonic_ms();
 	ok(run(p, t, at, p->posts, TOKG_ORDER_FAST) && p->wrong == 0, "FAST: every slot whole",
 		"broken, or wrong at the consumer");
 	at += p->posts;
-	printf("# %" PRIu64 " slots FAST in %" PRIu64 " ms\n", p->posts, tokg_now_ms() - began);
-	began = tokg_now_ms();
+	printf("# %" PRIu64 " slots FAST in %" PRIu64 " ms\n", p->posts, monotonic_ms() - began);
+	began = monotonic_ms();
 	ok(run(p, t, at, p->posts, TOKG_ORDER_STRICT) && p->wrong == 0, "STRICT: every slot whole",
 		"broken, or wrong at the consumer");
 	at += p->posts;
-	printf("# %" PRIu64 " slots STRICT in %" PRIu64 " ms\n", p->posts, tokg_now_ms() - began);
+	printf("# %" PRIu64 " slots STRICT in %" PRIu64 " ms\n", p->posts, monotonic_ms() - began);
 	lanes(p, t);
 	second_producer(p);
 	broken_queue_pair(p, t, at);

@@ -42,6 +42,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <monotonic.h>
 #include "element.h"
 #include "measure_generate.h"
 #include "measure_texts.h"
@@ -250,12 +251,12 @@ static void
 start(struct measure *m)
 {
 	const struct timespec warm = {0, WARM_NS};
-	const uint64_t from = post_now();
+	const uint64_t from = monotonic_ns();
 	struct tokg_error err = {{0}};
 
 	if (m->d->ops->start(m->d, 1, &err) < 0)
 		post_fail("%s", err.text);
-	m->start_ns = post_now() - from;
+	m->start_ns = monotonic_ns() - from;
 	post_grant(m->d);
 	if (!is_cpu(m))
 		nanosleep(&warm, NULL);
@@ -310,8 +311,8 @@ measure_scan(struct measure *m)
 	uint64_t until, heartbeat, ticks;
 
 	start(m);
-	until = post_now() + SCAN_NS;
-	while (post_now() < until) {
+	until = monotonic_ns() + SCAN_NS;
+	while (monotonic_ns() < until) {
 		nanosleep(&nap, NULL);
 		if (m->d->ops->read(m->d, offsetof(struct tokg_ctl, heartbeat), &heartbeat, 8) < 0)
 			post_fail("the region cannot be read");
@@ -410,11 +411,11 @@ measure_requests(struct measure *m)
 		h.out_off = slot * tokg_out_bytes(m->a.tokens, m->d->geometry.row_bytes);
 		for (uint32_t k = 0; k < m->a.tokens; k++)
 			ids[k] = (uint32_t)((random64(&seed) >> 32) * m->a.n_ids >> 32);
-		from = post_now();
+		from = monotonic_ns();
 		post_slot(m->d, 0, slot, &h, 1 + i / slots, ids);
 		if (post_wait(m->d, 0, slot, 1 + i / slots) != TOKG_OK)
 			post_fail("request %" PRIu64 " was not embedded", i);
-		round[i] = post_now() - from;
+		round[i] = monotonic_ns() - from;
 		stamp(&s, i, post_entry(m->d, i));
 	}
 	stop(m);
@@ -433,7 +434,7 @@ static void
 producers_wait(struct measure *m, struct produce *p)
 {
 	const struct timespec nap = {0, LOOK_NS};
-	const uint64_t begun_by = post_now() + 10000000000ull;
+	const uint64_t begun_by = monotonic_ns() + 10000000000ull;
 	const uint64_t ended_by = begun_by + m->a.limit_s * 1000000000ull;
 	const uint64_t owner = m->d->outbox->owner;
 	uint64_t heartbeat;
@@ -451,12 +452,12 @@ producers_wait(struct measure *m, struct produce *p)
 			begun += state != PRODUCE_WAITS;
 			ended += state >= PRODUCE_ENDED;
 		}
-		if (begun < p->producers && post_now() > begun_by)
+		if (begun < p->producers && monotonic_ns() > begun_by)
 			post_fail(
 				"%u of %u producers do not begin beside the consumer: the kernels "
 				"are not run at once: %s",
 				p->producers - begun, p->producers, post_why(m->d));
-		if (ended < p->producers && post_now() > ended_by)
+		if (ended < p->producers && monotonic_ns() > ended_by)
 			post_fail("%u of %u producers do not end: %s", p->producers - ended,
 				p->producers, post_why(m->d));
 	}

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
+#include <monotonic.h>
 #include "engine_rule.h"
 #include "post.h"
 
@@ -108,7 +109,7 @@ post(struct state *s, uint32_t i)
 	t->stop = stop_of(s->m, h.request);
 	t->texts++;
 	h.flags = TOKG_FIRST | TOKG_LAST | TOKG_GENERATE_FLAGS(lane, t->turn);
-	t->posted = s->moved = post_now();
+	t->posted = s->moved = monotonic_ns();
 	post_slot(s->m->d, producer, lane, &h, t->texts, s->ids);
 	if (s->m->d->ops->write_u64(s->m->d, tokg_ask_at(g, producer, lane),
 		    TOKG_ASK(s->m->made, POST_EPOCH, t->turn, TOKG_ASK_FINAL)) < 0)
@@ -136,7 +137,7 @@ read_log(struct state *s, uint32_t producer)
 			post_fail("id %u of a text is %u in turn %u, must be %u in turn %u", t->got,
 				(unsigned)TOKG_TOKEN_ID(w), (unsigned)TOKG_TOKEN_TURN(w), want,
 				t->turn);
-		s->moved = post_now();
+		s->moved = monotonic_ns();
 		if (t->got++ == 0)
 			t->first = s->moved - t->posted;
 		t->before = t->last;
@@ -162,7 +163,7 @@ read_end(struct state *s, uint32_t i)
 			(unsigned)TOKG_LANE_BITS(w), t->got, how, made);
 	if (word(s, tokg_done_at(g, producer, lane)) != TOKG_DONE(t->texts, TOKG_OK))
 		return false;
-	s->moved = post_now();
+	s->moved = monotonic_ns();
 	s->said.first[s->said.n++] = t->first;
 	s->said.ids += made;
 	if (t->stop == 0)
@@ -205,7 +206,7 @@ streams_run(struct state *s)
 {
 	const struct tokg_geometry *const g = &s->m->d->geometry;
 	const uint32_t streams = g->producers * g->lanes;
-	const uint64_t began = post_now();
+	const uint64_t began = monotonic_ns();
 
 	for (uint32_t i = 0; i < streams && s->posted < s->m->n; i++)
 		post(s, i);
@@ -215,10 +216,10 @@ streams_run(struct state *s)
 		for (uint32_t i = 0; i < streams; i++) {
 			if (s->stream[i].posted == 0 || !read_end(s, i))
 				continue;
-			if (s->posted < s->m->n && post_now() - began < s->m->limit_ns)
+			if (s->posted < s->m->n && monotonic_ns() - began < s->m->limit_ns)
 				post(s, i);
 		}
-		if (post_now() - s->moved > QUIET_NS)
+		if (monotonic_ns() - s->moved > QUIET_NS)
 			post_fail("no id came for 10 s, of %u streams after %llu answers: %s",
 				streams, (unsigned long long)s->said.n, post_why(s->m->d));
 	}

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <time.h>
 
+#include <monotonic.h>
 #include "texts.h"
 #include "texts_made.h"
 #include "texts_on_device.h"
@@ -50,20 +51,11 @@ slice(struct timed *m, const struct texts_file *f)
 	}
 }
 
-static int64_t
-now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ll + t.tv_nsec;
-}
-
 static void
 encode(struct timed *m)
 {
 	const struct tokg_texts_ops *const ops = m->x->ops;
-	const int64_t began = now_ns();
+	const uint64_t began = monotonic_ns();
 	struct tokg_error err;
 
 	if (!ops->put(m->x, m->text, m->begin, m->n, &err))
@@ -71,7 +63,7 @@ encode(struct timed *m)
 	do
 		if (!ops->run(m->x, &m->run_ns[0], &err))
 			fail(err.text);
-	while (now_ns() - began < WARM_NS);
+	while (monotonic_ns() - began < WARM_NS);
 	for (uint32_t i = 0; i < m->runs; i++) {
 		if (!ops->run(m->x, &m->run_ns[i], &err) || !ops->fetch(m->x, &err))
 			fail(err.text);

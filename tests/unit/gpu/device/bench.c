@@ -102,13 +102,28 @@ bench_grant(struct bench *b, uint32_t producer, uint32_t epoch)
 }
 
 void
-bench_start(struct bench *b, void (*change)(struct tokg_device_config *c))
+bench_run(struct bench *b, uint32_t incarnation)
 {
 	struct tokg_error err = {{0}};
 
-	bench_open(b, change);
-	if (b->d->ops->start(b->d, 1, &err) < 0)
+	if (b->d->ops->start(b->d, incarnation, &err) != 0)
 		fail_msg("%s", err.text);
+}
+
+void
+bench_stop(struct bench *b, enum tokg_stop how)
+{
+	struct tokg_error err = {{0}};
+
+	if (b->d->ops->stop(b->d, how, 10000, &err) != 0)
+		fail_msg("%s", err.text);
+}
+
+void
+bench_start(struct bench *b, void (*change)(struct tokg_device_config *c))
+{
+	bench_open(b, change);
+	bench_run(b, 1);
 	for (uint32_t p = 0; p < b->d->geometry.producers; p++)
 		bench_grant(b, p, 7);
 }
@@ -136,40 +151,47 @@ bench_hdr(const struct bench *b, uint32_t tokens)
 	return h;
 }
 
-uint64_t
+void
 bench_post_raw(
-	struct bench *b, uint32_t producer, uint32_t slot, struct tokg_hdr *h, const void *payload)
+	struct bench *b, uint32_t producer, uint32_t slot, struct tokg_hdr h, const void *payload)
 {
 	const struct tokg_geometry *const g = &b->d->geometry;
 	const uint64_t hdr = tokg_hdr_at(g, producer, slot);
-	const uint32_t bytes = h->bytes <= g->slot_bytes ? h->bytes : g->slot_bytes;
+	const uint32_t bytes = h.bytes <= g->slot_bytes ? h.bytes : g->slot_bytes;
 	const uint64_t whole = tokg_align(bytes, TOKG_LINE);
 	uint8_t *const padded = calloc(1, whole + 1);
 
-	h->ticket = ++b->ticket[tokg_slot_of(g, producer, slot)];
+	h.ticket = ++b->ticket[tokg_slot_of(g, producer, slot)];
 	if (payload) {
 		memcpy(padded, payload, bytes);
 		post_bytes(b->d, tokg_payload_at(g, producer, slot), padded, whole);
 	}
 	free(padded);
-	post_bytes(b->d, hdr, h, offsetof(struct tokg_hdr, ticket));
+	post_bytes(b->d, hdr, &h, offsetof(struct tokg_hdr, ticket));
 	assert_int_equal(
-		b->d->ops->write_u64(b->d, hdr + offsetof(struct tokg_hdr, ticket), h->ticket), 0);
-	return h->ticket;
+		b->d->ops->write_u64(b->d, hdr + offsetof(struct tokg_hdr, ticket), h.ticket), 0);
 }
 
-uint64_t
+void
 bench_post(
-	struct bench *b, uint32_t producer, uint32_t slot, struct tokg_hdr *h, const void *payload)
+	struct bench *b, uint32_t producer, uint32_t slot, struct tokg_hdr h, const void *payload)
 {
 	const struct tokg_geometry *const g = &b->d->geometry;
 	uint8_t *const padded = calloc(1, g->slot_bytes);
 
-	memcpy(padded, payload, h->bytes);
-	h->ticket = b->ticket[tokg_slot_of(g, producer, slot)] + 1;
-	h->check = tokg_check_of(h, padded);
+	memcpy(padded, payload, h.bytes);
+	h.ticket = b->ticket[tokg_slot_of(g, producer, slot)] + 1;
+	h.check = tokg_check_of(&h, padded);
 	free(padded);
-	return bench_post_raw(b, producer, slot, h, payload);
+	bench_post_raw(b, producer, slot, h, payload);
+}
+
+void
+bench_done(struct bench *b, uint32_t producer, uint32_t slot, struct tokg_hdr h,
+	const void *payload, enum tokg_status status)
+{
+	bench_post(b, producer, slot, h, payload);
+	assert_int_equal(bench_status(b, producer, slot), status);
 }
 
 uint32_t

@@ -29,6 +29,9 @@ void bench_open(struct bench *b, void (*change)(struct tokg_device_config *c));
 /* Opened, incarnation 1 started, every producer granted epoch 7. */
 void bench_start(struct bench *b, void (*change)(struct tokg_device_config *c));
 void bench_close(struct bench *b);
+/* That which runs stops, within 10 s; another one starts. */
+void bench_stop(struct bench *b, enum tokg_stop how);
+void bench_run(struct bench *b, uint32_t incarnation);
 void bench_grant(struct bench *b, uint32_t producer, uint32_t epoch);
 
 /* A test at a bench `b` that is started with `change`, and closed. */
@@ -45,12 +48,15 @@ void bench_grant(struct bench *b, uint32_t producer, uint32_t epoch);
 
 /* A header that is right for so many ids at position 0 of the outputs. */
 struct tokg_hdr bench_hdr(const struct bench *b, uint32_t tokens);
-/* Gives it its ticket and check word, and posts it; the ticket. */
-uint64_t bench_post(
-	struct bench *b, uint32_t producer, uint32_t slot, struct tokg_hdr *h, const void *payload);
+/* Gives it its ticket and check word, and posts it. */
+void bench_post(
+	struct bench *b, uint32_t producer, uint32_t slot, struct tokg_hdr h, const void *payload);
 /* As it is, but for the ticket. */
-uint64_t bench_post_raw(
-	struct bench *b, uint32_t producer, uint32_t slot, struct tokg_hdr *h, const void *payload);
+void bench_post_raw(
+	struct bench *b, uint32_t producer, uint32_t slot, struct tokg_hdr h, const void *payload);
+/* Posts it; `status` is what it must be done with. */
+void bench_done(struct bench *b, uint32_t producer, uint32_t slot, struct tokg_hdr h,
+	const void *payload, enum tokg_status status);
 /* Waits up to 60 s, on a GPU 20: the status with which the slot was done. */
 uint32_t bench_status(struct bench *b, uint32_t producer, uint32_t slot);
 /* The next entry of the outbox; waits as long. */

@@ -73,8 +73,7 @@ one_slot(void (*change)(struct tokg_device_config *c))
 	h.out_off = 8192;
 	h.position0 = 17;
 	h.first = 4;
-	bench_post(&b, 0, 2, &h, ids);
-	assert_int_equal(bench_status(&b, 0, 2), TOKG_OK);
+	bench_done(&b, 0, 2, h, ids, TOKG_OK);
 	rows_are(&b, 8192, ids, 5, 17);
 	e = bench_entry(&b);
 	assert_int_equal(e.producer, 0);
@@ -128,7 +127,7 @@ BENCH_TEST(long_slots_are_shared_by_workers_and_the_queue_comes_round, four_work
 		for (uint32_t slot = 0; slot < 16; slot++) {
 			h = bench_hdr(b, slot == 0 ? most : most / 4);
 			h.out_off = slot * room;
-			bench_post(b, 0, slot, &h, ids);
+			bench_post(b, 0, slot, h, ids);
 		}
 		for (uint32_t slot = 0; slot < 16; slot++)
 			assert_int_equal(bench_status(b, 0, slot), TOKG_OK);
@@ -184,8 +183,7 @@ BENCH_TEST(records_of_a_batch_have_an_entry_each, with_positions)
 	h.tokens = 20;
 	h.flags = TOKG_BATCH;
 	h.out_off = 4096;
-	bench_post(b, 0, 1, &h, payload);
-	assert_int_equal(bench_status(b, 0, 1), TOKG_OK);
+	bench_done(b, 0, 1, h, payload, TOKG_OK);
 	for (int i = 0; i < 4; i++) {
 		const struct tokg_out_entry x = bench_entry(b);
 
@@ -224,10 +222,10 @@ post_together(struct bench *b, const uint32_t *ids)
 	uint32_t at = 0;
 
 	h = bench_hdr(b, 3); /* one job */
-	bench_post(b, 0, 0, &h, ids);
+	bench_post(b, 0, 0, h, ids);
 	h = bench_hdr(b, 1000); /* several */
 	h.out_off = 65536;
-	bench_post(b, 0, 1, &h, ids);
+	bench_post(b, 0, 1, h, ids);
 	at += record(payload, TOKD_REC_TOKENS, 0, 500, 0, ids, 300);
 	at += record(payload + at, TOKD_REC_TOKENS, 0, 501, 0, ids, 0);
 	at += record(payload + at, TOKD_REC_TOKENS, 0, 502, 0, ids, 7);
@@ -236,20 +234,18 @@ post_together(struct bench *b, const uint32_t *ids)
 	h.tokens = 307;
 	h.flags = TOKG_BATCH;
 	h.out_off = 2 * 65536;
-	bench_post(b, 0, 2, &h, payload);
+	bench_post(b, 0, 2, h, payload);
 	h = bench_hdr(b, 3);
 	h.check = 1;
-	bench_post_raw(b, 0, 3, &h, ids);
+	bench_post_raw(b, 0, 3, h, ids);
 	h = bench_hdr(b, 3);
 	h.out_off = 1;
-	bench_post(b, 1, 0, &h, ids);
-	h = bench_hdr(b, 1);
-	bench_post(b, 1, 1, &h, (uint32_t[]){N_IDS});
+	bench_post(b, 1, 0, h, ids);
+	bench_post(b, 1, 1, bench_hdr(b, 1), (uint32_t[]){N_IDS});
 	h = bench_hdr(b, 3);
 	h.epoch = 6;
-	bench_post(b, 1, 2, &h, ids);
-	h = bench_hdr(b, 0);
-	bench_post(b, 1, 3, &h, "");
+	bench_post(b, 1, 2, h, ids);
+	bench_post(b, 1, 3, bench_hdr(b, 0), "");
 }
 
 static void
@@ -258,7 +254,6 @@ together(void (*change)(struct tokg_device_config *c))
 	static const uint32_t status[8] = {TOKG_OK, TOKG_OK, TOKG_OK, TOKG_BADSUM, TOKG_BADHDR,
 		TOKG_BADID, TOKG_STALE, TOKG_OK};
 	uint32_t ids[1000], entries[8];
-	struct tokg_error err = {{0}};
 	struct bench b;
 
 	for (uint32_t i = 0; i < 1000; i++)
@@ -268,11 +263,11 @@ together(void (*change)(struct tokg_device_config *c))
 		/* The last ends by DRAIN, with slots on their way to workers and back. */
 		const enum tokg_stop how = round % 2 ? TOKG_STOP_DRAIN : TOKG_STOP_NOW;
 
-		assert_int_equal(b.d->ops->stop(b.d, how, 10000, &err), 0);
+		bench_stop(&b, how);
 		post_together(&b, ids);
-		assert_int_equal(b.d->ops->start(b.d, 2 + round, &err), 0);
+		bench_run(&b, 2 + round);
 		if (round % 2 == 0)
-			assert_int_equal(b.d->ops->stop(b.d, TOKG_STOP_DRAIN, 10000, &err), 0);
+			bench_stop(&b, TOKG_STOP_DRAIN);
 		memset(entries, 0, sizeof(entries));
 		for (uint32_t i = 0; i < 8; i++)
 			assert_int_equal(bench_status(&b, i / 4, i % 4), status[i]);
@@ -332,8 +327,7 @@ BENCH_TEST(a_batch_longer_than_the_window_is_walked_to_its_end, long_batches)
 	h.bytes = at;
 	h.tokens = tokens;
 	h.flags = TOKG_BATCH;
-	bench_post(b, 0, 0, &h, payload);
-	assert_int_equal(bench_status(b, 0, 0), TOKG_OK);
+	bench_done(b, 0, 0, h, payload, TOKG_OK);
 	for (uint32_t i = 0; i < n; i++) {
 		const struct tokg_out_entry e = bench_entry(b);
 
@@ -350,14 +344,11 @@ BENCH_TEST(slots_without_ids_have_their_entry, NULL)
 {
 	struct tokg_hdr h;
 
-	h = bench_hdr(b, 0);
-	bench_post(b, 0, 0, &h, "");
-	assert_int_equal(bench_status(b, 0, 0), TOKG_OK);
+	bench_done(b, 0, 0, bench_hdr(b, 0), "", TOKG_OK);
 	assert_int_equal(bench_entry(b).tokens, 0);
 	h = bench_hdr(b, 0);
 	h.flags = TOKG_ABORT;
-	bench_post(b, 0, 1, &h, "");
-	assert_int_equal(bench_status(b, 0, 1), TOKG_OK);
+	bench_done(b, 0, 1, h, "", TOKG_OK);
 	assert_int_equal(bench_entry(b).flags, TOKG_ABORT);
 }
 
@@ -368,9 +359,7 @@ BENCH_TEST(ids_and_positions_beyond_the_tables_are_zero_rows, with_positions)
 	float rows[16];
 	struct tokg_hdr h;
 
-	h = bench_hdr(b, 4);
-	bench_post(b, 0, 0, &h, ids);
-	assert_int_equal(bench_status(b, 0, 0), TOKG_BADID);
+	bench_done(b, 0, 0, bench_hdr(b, 4), ids, TOKG_BADID);
 	assert_int_equal(bench_entry(b).status, TOKG_BADID);
 	rows_are(b, 0, ids, 1, 0);
 	bench_rows(b, 0, 32, 2, rows);
@@ -379,8 +368,7 @@ BENCH_TEST(ids_and_positions_beyond_the_tables_are_zero_rows, with_positions)
 
 	h = bench_hdr(b, 1);
 	h.position0 = UINT32_MAX;
-	bench_post(b, 0, 1, &h, ids);
-	assert_int_equal(bench_status(b, 0, 1), TOKG_BADPOS);
+	bench_done(b, 0, 1, h, ids, TOKG_BADPOS);
 	bench_rows(b, 0, 0, 1, rows);
 	assert_memory_equal(rows, zero, 32);
 }
@@ -392,24 +380,20 @@ BENCH_TEST(a_torn_payload_is_a_bad_sum_and_may_be_posted_again, NULL)
 	uint64_t at;
 
 	for (uint32_t i = 0; i < 32; i++) { /* one byte, of ids or padding */
-		h = bench_hdr(b, 20);
-		bench_post(b, 0, 0, &h, ids);
-		assert_int_equal(bench_status(b, 0, 0), TOKG_OK);
+		bench_done(b, 0, 0, bench_hdr(b, 20), ids, TOKG_OK);
 		bench_entry(b);
 		at = tokg_payload_at(&b->d->geometry, 0, 0) + i / 2 * 8;
 		b->d->ops->write_u64(b->d, at, bench_word(b, at) ^ (0x10ull << i % 2 * 32));
-		h.ticket = 0;
-		h.check = 0;
+		h = bench_hdr(b, 20);
 		h.ticket = b->ticket[0] + 1;
 		h.check = tokg_check_of(&h, (uint32_t[32]){1, 2, 3});
-		bench_post_raw(b, 0, 0, &h, NULL);
+		bench_post_raw(b, 0, 0, h, NULL);
 		assert_int_equal(bench_status(b, 0, 0), TOKG_BADSUM);
 		assert_int_equal(bench_entry(b).status, TOKG_BADSUM);
 	}
 	h = bench_hdr(b, 20);
 	h.flags |= TOKG_STRICT;
-	bench_post(b, 0, 0, &h, ids);
-	assert_int_equal(bench_status(b, 0, 0), TOKG_OK);
+	bench_done(b, 0, 0, h, ids, TOKG_OK);
 }
 
 BENCH_TEST(what_a_dead_producer_had_posted_is_stale, NULL)
@@ -419,16 +403,12 @@ BENCH_TEST(what_a_dead_producer_had_posted_is_stale, NULL)
 
 	h = bench_hdr(b, 1);
 	h.epoch = 6;
-	bench_post(b, 0, 0, &h, ids);
-	assert_int_equal(bench_status(b, 0, 0), TOKG_STALE);
+	bench_done(b, 0, 0, h, ids, TOKG_STALE);
 	assert_int_equal(bench_entry(b).epoch, 6);
 	bench_grant(b, 0, 0);
-	h = bench_hdr(b, 1);
-	bench_post(b, 0, 1, &h, ids);
-	assert_int_equal(bench_status(b, 0, 1), TOKG_STALE);
+	bench_done(b, 0, 1, bench_hdr(b, 1), ids, TOKG_STALE);
 	h.epoch = 0;
-	bench_post(b, 0, 2, &h, ids);
-	assert_int_equal(bench_status(b, 0, 2), TOKG_STALE);
+	bench_done(b, 0, 2, h, ids, TOKG_STALE);
 }
 
 BENCH_TEST(the_heartbeat_rises, NULL)

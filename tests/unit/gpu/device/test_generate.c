@@ -27,7 +27,7 @@ post(struct bench *b, uint32_t slot, uint32_t lane, uint32_t turn)
 
 	h.out_off = slot * (uint64_t)TOKG_OUT_ALIGN;
 	h.flags |= TOKG_GENERATE_FLAGS(lane, turn);
-	bench_post(b, 1, slot, &h, ids);
+	bench_post(b, 1, slot, h, ids);
 }
 
 static void
@@ -102,12 +102,10 @@ BENCH_TEST(it_makes_what_is_granted_and_no_more, lanes)
 BENCH_TEST(the_slot_is_free_while_its_lane_decodes, lanes)
 {
 	for (uint32_t i = 0; i < 3 * 4; i++) {
-		struct tokg_hdr h = bench_hdr(b, 3);
-
 		if (i == 0)
 			post(b, 0, 0, 1);
 		else
-			bench_post(b, 1, i % 4, &h, ids);
+			bench_post(b, 1, i % 4, bench_hdr(b, 3), ids);
 		assert_int_equal(bench_status(b, 1, i % 4), TOKG_OK);
 	}
 	ask(b, 0, 1, 1, TOKG_ASK_FINAL);
@@ -190,15 +188,13 @@ BENCH_TEST(lanes_of_a_dead_producer_end, lanes)
 /* Tokens stay; the log goes on behind them; the lane's next turn is as any. */
 BENCH_TEST(a_restart_cuts_what_it_had_begun, lanes)
 {
-	struct tokg_error err = {{0}};
-
 	post(b, 0, 1, 1);
 	ask(b, 1, 1, 2, 0);
 	comes(b, tokg_log_at(&b->d->geometry, 1, 1), ~0ull << 48, 1ull << 48);
-	assert_int_equal(b->d->ops->stop(b->d, TOKG_STOP_NOW, 10000, &err), 0);
+	bench_stop(b, TOKG_STOP_NOW);
 	/* A word that it wrote and did not note. */
 	b->d->ops->write_u64(b->d, tokg_log_at(&b->d->geometry, 1, 2), TOKG_TOKEN(nth(2), 1, 1, 1));
-	assert_int_equal(b->d->ops->start(b->d, 2, &err), 0);
+	bench_run(b, 2);
 	ends(b, 1, 1, 2, TOKG_END_CUT);
 	post(b, 1, 1, 2);
 	ask(b, 1, 2, 1, TOKG_ASK_FINAL);
@@ -210,13 +206,12 @@ BENCH_TEST(a_restart_cuts_what_it_had_begun, lanes)
 /* Its worker had ended between the two, and the slot may fail when it is done again. */
 BENCH_TEST(a_lane_that_was_opened_and_not_begun_is_closed, lanes)
 {
-	struct tokg_error err = {{0}};
 	uint64_t at;
 
 	at = tokg_opened_at(&b->d->geometry, 1, 2);
-	assert_int_equal(b->d->ops->stop(b->d, TOKG_STOP_NOW, 10000, &err), 0);
+	bench_stop(b, TOKG_STOP_NOW);
 	b->d->ops->write_u64(b->d, at, TOKG_LANE_WORD(0, 9, 0));
-	assert_int_equal(b->d->ops->start(b->d, 2, &err), 0);
+	bench_run(b, 2);
 	comes(b, at, UINT64_MAX, TOKG_LANE_WORD(0, 0, 0));
 }
 
@@ -229,8 +224,7 @@ refused(uint32_t flags, void (*change)(struct tokg_device_config *c))
 	bench_start(&b, change);
 	h = bench_hdr(&b, 3);
 	h.flags = flags;
-	bench_post(&b, 1, 0, &h, ids);
-	assert_int_equal(bench_status(&b, 1, 0), TOKG_BADHDR);
+	bench_done(&b, 1, 0, h, ids, TOKG_BADHDR);
 	bench_close(&b);
 }
 

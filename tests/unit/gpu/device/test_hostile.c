@@ -22,9 +22,9 @@ lie(struct bench *b, void (*change)(struct tokg_hdr *h), const void *payload)
 
 	change(&h);
 	if (h.bytes <= b->d->geometry.slot_bytes)
-		bench_post(b, 0, 0, &h, payload);
+		bench_post(b, 0, 0, h, payload);
 	else
-		bench_post_raw(b, 0, 0, &h, payload);
+		bench_post_raw(b, 0, 0, h, payload);
 	assert_int_equal(bench_status(b, 0, 0), TOKG_BADHDR);
 	e = bench_entry(b);
 	assert_int_equal(e.status, TOKG_BADHDR);
@@ -152,8 +152,7 @@ all_of_producer_1(struct bench *b, float *mine)
 		struct tokg_hdr h = bench_hdr(b, 1024);
 
 		h.out_off = slot * (b->d->geometry.out_bytes / 4);
-		bench_post(b, 1, slot, &h, ids);
-		assert_int_equal(bench_status(b, 1, slot), TOKG_OK);
+		bench_done(b, 1, slot, h, ids, TOKG_OK);
 		assert_int_equal(bench_entry(b).tokens, 1024);
 	}
 	bench_rows(b, 1, 0, 4096, mine);
@@ -189,9 +188,9 @@ TEST(random_slots_stay_within_their_producers_outputs)
 		h.out_off = dice_throw(&seed) % 32 * TOKG_OUT_ALIGN; /* some over the end */
 		mutate(&h, payload, &seed);
 		if (h.bytes <= sizeof(payload))
-			bench_post(&b, 0, i % 4, &h, payload);
+			bench_post(&b, 0, i % 4, h, payload);
 		else
-			bench_post_raw(&b, 0, i % 4, &h, payload);
+			bench_post_raw(&b, 0, i % 4, h, payload);
 		status = bench_status(&b, 0, i % 4);
 		parts = bench_entry(&b).parts;
 		assert_true(parts > 0);
@@ -220,12 +219,11 @@ TEST(random_slots_stay_within_their_producers_outputs)
 BENCH_TEST(tickets_that_nobody_gave_are_not_taken, NULL)
 {
 	const uint64_t tickets[] = {2, 1000, TOKG_TICKET_MAX, TOKG_TICKET_MAX + 1, UINT64_MAX};
-	struct tokg_error err;
 
 	for (size_t i = 0; i < sizeof(tickets) / sizeof(tickets[0]); i++) {
 		b->d->ops->write_u64(b->d, tokg_hdr_at(&b->d->geometry, 0, 0) + 56, tickets[i]);
-		assert_int_equal(b->d->ops->stop(b->d, TOKG_STOP_DRAIN, 10000, &err), 0);
-		assert_int_equal(b->d->ops->start(b->d, 2 + (uint32_t)i, &err), 0);
+		bench_stop(b, TOKG_STOP_DRAIN);
+		bench_run(b, 2 + (uint32_t)i);
 		assert_int_equal(bench_word(b, tokg_claim_at(&b->d->geometry, 0, 0)), 0);
 		assert_false(bench_has_entry(b));
 	}

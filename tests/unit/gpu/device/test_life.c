@@ -14,29 +14,25 @@ static const uint32_t ids[3] = {1, 2, 3};
 static void
 restart(struct bench *b, enum tokg_stop how, uint32_t incarnation)
 {
-	struct tokg_error err = {{0}};
-
-	if (b->d->ops->stop(b->d, how, 10000, &err) < 0 ||
-		b->d->ops->start(b->d, incarnation, &err) < 0)
-		fail_msg("%s", err.text);
+	bench_stop(b, how);
+	bench_run(b, incarnation);
 }
 
 BENCH_TEST(what_was_claimed_and_not_done_is_done_again_and_marked, NULL)
 {
 	struct tokg_out_entry e;
-	struct tokg_error err;
 	struct tokg_hdr h;
 
-	assert_int_equal(b->d->ops->stop(b->d, TOKG_STOP_NOW, 10000, &err), 0);
+	bench_stop(b, TOKG_STOP_NOW);
 	for (uint32_t slot = 0; slot < 3; slot++) {
 		h = bench_hdr(b, 3);
 		h.request = slot;
-		bench_post(b, 0, slot, &h, ids);
+		bench_post(b, 0, slot, h, ids);
 	}
 	/* As incarnation 1 would have left it; the claim of slot 2 is of the ticket before. */
 	b->d->ops->write_u64(b->d, tokg_claim_at(&b->d->geometry, 0, 0), TOKG_CLAIM(1, 1));
 	b->d->ops->write_u64(b->d, tokg_claim_at(&b->d->geometry, 0, 2), TOKG_CLAIM(1, 0));
-	assert_int_equal(b->d->ops->start(b->d, 2, &err), 0);
+	bench_run(b, 2);
 	for (uint32_t i = 0; i < 3; i++) {
 		e = bench_entry(b);
 		assert_int_equal(e.redo, e.request == 0 ? 1 : 0);
@@ -49,13 +45,9 @@ BENCH_TEST(what_was_claimed_and_not_done_is_done_again_and_marked, NULL)
 
 BENCH_TEST(what_is_done_is_not_done_again_after_a_restart, NULL)
 {
-	struct tokg_hdr h;
-
 	for (uint32_t incarnation = 2; incarnation < 8; incarnation++) {
 		for (uint32_t slot = 0; slot < 4; slot++) {
-			h = bench_hdr(b, 3);
-			bench_post(b, 1, slot, &h, ids);
-			assert_int_equal(bench_status(b, 1, slot), TOKG_OK);
+			bench_done(b, 1, slot, bench_hdr(b, 3), ids, TOKG_OK);
 			assert_int_equal(bench_entry(b).ticket, incarnation - 1);
 		}
 		restart(b, TOKG_STOP_NOW, incarnation);
@@ -66,19 +58,15 @@ BENCH_TEST(what_is_done_is_not_done_again_after_a_restart, NULL)
 
 BENCH_TEST(a_claim_of_this_incarnation_or_a_later_one_is_left_alone, NULL)
 {
-	struct tokg_error err;
-	struct tokg_hdr h;
-
-	assert_int_equal(b->d->ops->stop(b->d, TOKG_STOP_NOW, 10000, &err), 0);
+	bench_stop(b, TOKG_STOP_NOW);
 	for (uint32_t slot = 0; slot < 2; slot++) {
-		h = bench_hdr(b, 3);
-		bench_post(b, 0, slot, &h, ids);
+		bench_post(b, 0, slot, bench_hdr(b, 3), ids);
 		b->d->ops->write_u64(
 			b->d, tokg_claim_at(&b->d->geometry, 0, slot), TOKG_CLAIM(2 + slot, 1));
 	}
 	for (uint32_t incarnation = 2; incarnation <= 4; incarnation++) {
-		assert_int_equal(b->d->ops->start(b->d, incarnation, &err), 0);
-		assert_int_equal(b->d->ops->stop(b->d, TOKG_STOP_DRAIN, 10000, &err), 0);
+		bench_run(b, incarnation);
+		bench_stop(b, TOKG_STOP_DRAIN);
 		if (incarnation > 2)
 			assert_int_equal(bench_entry(b).slot, incarnation - 3);
 		assert_false(bench_has_entry(b));
@@ -101,7 +89,7 @@ BENCH_TEST(draining_finishes_all_that_is_published, many_slots)
 	for (uint32_t i = 0; i < 2048; i++) {
 		h = bench_hdr(b, 3);
 		h.out_off = i % 256 * TOKG_OUT_ALIGN;
-		bench_post(b, i / 256, i % 256, &h, ids);
+		bench_post(b, i / 256, i % 256, h, ids);
 	}
 	assert_int_equal(b->d->ops->stop(b->d, TOKG_STOP_DRAIN, 20000, &err), 0);
 	for (uint32_t i = 0; i < 2048; i++)
@@ -130,8 +118,7 @@ BENCH_TEST(with_heads_the_ring_comes_round_through_epochs_and_restarts, heads)
 		for (uint32_t i = 0; i < 7 + epoch; i++) {
 			h = bench_hdr(b, 3);
 			h.epoch = epoch;
-			bench_post(b, 0, i % 4, &h, ids);
-			assert_int_equal(bench_status(b, 0, i % 4), TOKG_OK);
+			bench_done(b, 0, i % 4, h, ids, TOKG_OK);
 			assert_int_equal(bench_entry(b).epoch, epoch);
 			if (i == 5)
 				restart(b, TOKG_STOP_NOW, ++incarnation);
@@ -143,12 +130,9 @@ BENCH_TEST(with_heads_the_ring_comes_round_through_epochs_and_restarts, heads)
 BENCH_TEST(with_heads_a_slot_that_is_not_expected_is_found, heads)
 {
 	static const uint32_t order[] = {2, 3, 1, 0, 0, 3, 2, 1, 1, 3, 0, 2};
-	struct tokg_hdr h;
 
 	for (uint32_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
-		h = bench_hdr(b, 3);
-		bench_post(b, i % 2, order[i], &h, ids);
-		assert_int_equal(bench_status(b, i % 2, order[i]), TOKG_OK);
+		bench_done(b, i % 2, order[i], bench_hdr(b, 3), ids, TOKG_OK);
 		assert_int_equal(bench_entry(b).slot, order[i]);
 	}
 }
@@ -156,15 +140,12 @@ BENCH_TEST(with_heads_a_slot_that_is_not_expected_is_found, heads)
 TEST(a_hole_in_the_outbox_is_filled_at_the_next_start)
 {
 	struct tokg_out_entry e;
-	struct tokg_hdr h;
 	struct bench b;
 
 	bench_skip_on_gpu("the hole is made in the counter of the device cpu");
 	bench_start(&b, NULL);
 	__atomic_fetch_add(&b.d->outbox->reserved, 1, __ATOMIC_ACQ_REL);
-	h = bench_hdr(&b, 3);
-	bench_post(&b, 0, 0, &h, ids);
-	assert_int_equal(bench_status(&b, 0, 0), TOKG_OK);
+	bench_done(&b, 0, 0, bench_hdr(&b, 3), ids, TOKG_OK);
 	assert_false(bench_has_entry(&b));
 	restart(&b, TOKG_STOP_NOW, 2);
 	e = bench_entry(&b);
@@ -181,12 +162,12 @@ BENCH_TEST(incarnations_rise_and_one_runs_at_a_time, NULL)
 
 	assert_true(b->d->ops->start(b->d, 2, &err) < 0);
 	assert_non_null(strstr(err.text, "incarnation 1 runs"));
-	assert_int_equal(b->d->ops->stop(b->d, TOKG_STOP_NOW, 10000, &err), 0);
-	assert_int_equal(b->d->ops->stop(b->d, TOKG_STOP_NOW, 10000, &err), 0);
+	bench_stop(b, TOKG_STOP_NOW);
+	bench_stop(b, TOKG_STOP_NOW);
 	assert_true(b->d->ops->start(b->d, 1, &err) < 0);
 	assert_non_null(strstr(err.text, "must be 2 to 65535"));
 	assert_true(b->d->ops->start(b->d, 65536, &err) < 0);
-	assert_int_equal(b->d->ops->start(b->d, 65535, &err), 0);
+	bench_run(b, 65535);
 	assert_int_equal(bench_word(b, tokg_back_at(&b->d->geometry, 1) + 16), 7 | 65535ull << 32);
 }
 
@@ -315,7 +296,6 @@ it_has_left(const struct bench *b, int threads_left)
 BENCH_TEST(a_consumer_whose_owner_is_silent_leaves_by_itself, mortal)
 {
 	struct tokg_error err = {{0}};
-	struct tokg_hdr h;
 	uint64_t was = 0;
 	int with;
 
@@ -331,10 +311,9 @@ BENCH_TEST(a_consumer_whose_owner_is_silent_leaves_by_itself, mortal)
 		assert_int_equal(threads(), with);
 	it_has_left(b, with - 3);
 
-	h = bench_hdr(b, 3);
-	bench_post(b, 0, 0, &h, ids);
+	bench_post(b, 0, 0, bench_hdr(b, 3), ids);
 	assert_int_equal(b->d->ops->stop(b->d, TOKG_STOP_NOW, 100, &err), 0);
-	assert_int_equal(b->d->ops->start(b->d, 2, &err), 0);
+	bench_run(b, 2);
 	assert_int_equal(bench_status(b, 0, 0), TOKG_OK);
 }
 
@@ -363,13 +342,10 @@ pinned(struct tokg_device_config *c)
 
 TEST(threads_may_be_pinned)
 {
-	struct tokg_hdr h;
 	struct bench b;
 
 	bench_skip_on_gpu("a kernel has no threads of the CPU to pin");
 	bench_start(&b, pinned);
-	h = bench_hdr(&b, 3);
-	bench_post(&b, 0, 0, &h, ids);
-	assert_int_equal(bench_status(&b, 0, 0), TOKG_OK);
+	bench_done(&b, 0, 0, bench_hdr(&b, 3), ids, TOKG_OK);
 	bench_close(&b);
 }

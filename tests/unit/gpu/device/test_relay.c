@@ -119,8 +119,7 @@ post(struct desk *d, uint32_t turn)
 
 	h.flags |= TOKG_GENERATE_FLAGS(LANE, turn);
 	h.out_off = (turn % 4) * (uint64_t)TOKG_OUT_ALIGN;
-	bench_post(&d->b, PRODUCER, turn % 4, &h, prompt);
-	assert_int_equal(bench_status(&d->b, PRODUCER, turn % 4), TOKG_OK);
+	bench_done(&d->b, PRODUCER, turn % 4, h, prompt, TOKG_OK);
 	e = bench_entry(&d->b);
 	assert_int_equal(e.lane, INDEX);
 	return TOKD_LANE(e.lane, e.use);
@@ -172,6 +171,25 @@ granted(struct desk *d, uint64_t lane, uint32_t n)
 	assert_int_equal(tokd_engine_look(&d->e, lane).granted, n);
 }
 
+/* A prompt in the lane's turn for which so much is granted, as the engine knows. */
+static uint64_t
+post_granted(struct desk *d, uint32_t turn, uint32_t n, uint32_t bits)
+{
+	const uint64_t lane = post(d, turn);
+
+	ask(d, turn, n, bits);
+	granted(d, lane, n);
+	return lane;
+}
+
+/* The engine makes it, and it comes. */
+static void
+makes(struct desk *d, uint64_t lane, uint32_t turn, uint32_t id)
+{
+	assert_true(tokd_engine_put(&d->e, lane, id));
+	next_in_log(d, turn, id);
+}
+
 /* What a program may store that does not keep to tokd/engine.h. */
 static void
 store_made(struct desk *d, uint64_t lane, uint32_t n)
@@ -190,8 +208,7 @@ DESK_TEST(ids_are_beside_their_rows)
 		ids[i] = i * 7 % N_IDS;
 	h = bench_hdr(&d->b, 700); /* several jobs */
 	h.out_off = d->b.d->geometry.out_bytes + 16 * TOKG_OUT_ALIGN;
-	bench_post(&d->b, PRODUCER, 0, &h, ids);
-	assert_int_equal(bench_status(&d->b, PRODUCER, 0), TOKG_OK);
+	bench_done(&d->b, PRODUCER, 0, h, ids, TOKG_OK);
 	got = (const uint32_t *)((const uint8_t *)d->b.d->outputs +
 				 tokg_engine_ids_at(&d->area,
 					 d->b.d->geometry.out_bytes + 16 * TOKG_OUT_ALIGN));
@@ -200,9 +217,8 @@ DESK_TEST(ids_are_beside_their_rows)
 
 DESK_TEST(it_makes_what_is_granted_and_is_paused_then)
 {
-	uint64_t lane;
+	uint64_t lane = post(d, 1);
 
-	lane = post(d, 1);
 	nap();
 	assert_false(tokd_engine_put(&d->e, lane, 5)); /* nothing is granted */
 	ask(d, 1, 2, 0);
@@ -215,8 +231,7 @@ DESK_TEST(it_makes_what_is_granted_and_is_paused_then)
 	next_in_log(d, 1, 6);
 	ask(d, 1, 3, TOKG_ASK_FINAL);
 	granted(d, lane, 3);
-	assert_true(tokd_engine_put(&d->e, lane, 7));
-	next_in_log(d, 1, 7);
+	makes(d, lane, 1, 7);
 	ends(d, lane, 1, 3, TOKG_END_LENGTH);
 }
 
@@ -242,22 +257,17 @@ DESK_TEST(it_ends_a_text_behind_what_it_made)
 
 DESK_TEST(it_may_end_a_text_for_which_it_makes_nothing)
 {
-	uint64_t lane;
+	uint64_t lane = post(d, 1);
 
-	lane = post(d, 1);
 	assert_true(tokd_engine_end(&d->e, lane, TOKD_LANE_STOP));
 	ends(d, lane, 1, 0, TOKG_END_STOP);
 }
 
 DESK_TEST(a_producer_cancels_and_goes)
 {
-	uint64_t lane;
+	uint64_t lane = post_granted(d, 1, 3, 0);
 
-	lane = post(d, 1);
-	ask(d, 1, 3, 0);
-	granted(d, lane, 3);
-	assert_true(tokd_engine_put(&d->e, lane, 5));
-	next_in_log(d, 1, 5);
+	makes(d, lane, 1, 5);
 	ask(d, 1, 3, TOKG_ASK_CANCEL);
 	ends(d, lane, 1, 1, TOKG_END_CANCELLED);
 	lane = post(d, 2);
@@ -282,30 +292,23 @@ DESK_TEST(an_engine_that_goes_leaves_its_tokens_and_the_next_one_has_new_texts_a
 	struct tokd_engine old;
 	uint64_t first, second;
 
-	first = post(d, 1);
-	ask(d, 1, 3, 0);
-	granted(d, first, 3);
-	assert_true(tokd_engine_put(&d->e, first, 5));
-	next_in_log(d, 1, 5);
+	first = post_granted(d, 1, 3, 0);
+	makes(d, first, 1, 5);
 	set_engine(d, 0);
 	old = d->e;
 	assert_int_equal(d->b.d->ops->renew_made(d->b.d, &err), 0);
 	engine_map(d);
 	set_engine(d, ++d->engines); /* however soon */
 	ends(d, first, 1, 1, TOKG_END_CUT);
-	second = post(d, 2);
-	ask(d, 2, 2, TOKG_ASK_FINAL);
-	granted(d, second, 2);
+	second = post_granted(d, 2, 2, TOKG_ASK_FINAL);
 	assert_false(tokd_engine_put(&old, first, 6)); /* the old one does not know yet */
 	assert_int_equal(tokd_engine_look(&old, first).end, TOKD_LANE_CUT);
 	/* and stores what would be right for the new one */
 	old.ids[INDEX * ROOM] = TOKD_ENGINE_WORD(TOKD_LANE_USE(second), 6u);
 	tokd_engine_store(&old.made[INDEX].made, TOKD_LANE(1, TOKD_LANE_USE(second)));
 	tokd_engine_store(&old.made[INDEX].end, TOKD_LANE(TOKD_LANE_STOP, TOKD_LANE_USE(second)));
-	assert_true(tokd_engine_put(&d->e, second, 7));
-	next_in_log(d, 2, 7);
-	assert_true(tokd_engine_put(&d->e, second, 8));
-	next_in_log(d, 2, 8);
+	makes(d, second, 2, 7);
+	makes(d, second, 2, 8);
 	ends(d, second, 2, 2, TOKG_END_LENGTH);
 	engine_unmap(d, &old);
 }
@@ -358,16 +361,12 @@ DESK_TEST(late_stores_of_another_use_are_taken_for_no_other_words)
 	comes(d, tokg_ended_at(&d->b.d->geometry, PRODUCER, LANE),
 		TOKG_LANE_WORD(0, 1, TOKG_END_CANCELLED));
 	/* a count: the engine's next look stores its own */
-	lane = post(d, 2);
-	ask(d, 2, 9, 0);
-	granted(d, lane, 9);
-	assert_true(tokd_engine_put(&d->e, lane, 5));
-	next_in_log(d, 2, 5);
+	lane = post_granted(d, 2, 9, 0);
+	makes(d, lane, 2, 5);
 	tokd_engine_store(&d->e.made[INDEX].made, TOKD_LANE(3, 1));
 	assert_int_equal(tokd_engine_look(&d->e, lane).made, 1);
 	assert_true(d->e.made[INDEX].made == TOKD_LANE(1, TOKD_LANE_USE(lane)));
-	assert_true(tokd_engine_put(&d->e, lane, 6));
-	next_in_log(d, 2, 6);
+	makes(d, lane, 2, 6);
 	/* an id */
 	d->e.ids[INDEX * ROOM + 2] = TOKD_ENGINE_WORD(1u, 6u);
 	store_made(d, lane, 3);
@@ -385,13 +384,9 @@ DESK_TEST(an_end_that_is_overwritten_is_stored_again_until_the_consumer_has_it)
 	struct tokd_lane_made lost[INDEX + 1] = {{0}};
 	struct tokd_engine overwritten;
 	struct tokd_lane_look l;
-	uint64_t lane;
+	uint64_t lane = post_granted(d, 1, 9, 0);
 
-	lane = post(d, 1);
-	ask(d, 1, 9, 0);
-	granted(d, lane, 9);
-	assert_true(tokd_engine_put(&d->e, lane, 5));
-	next_in_log(d, 1, 5);
+	makes(d, lane, 1, 5);
 	overwritten = d->e;
 	overwritten.made = lost;
 	assert_true(tokd_engine_end(&overwritten, lane, TOKD_LANE_STOP));
@@ -408,11 +403,8 @@ DESK_TEST(an_end_that_is_overwritten_is_stored_again_until_the_consumer_has_it)
 DESK_TEST(at_a_lane_that_has_ended_a_look_stores_nothing)
 {
 	const uint64_t next = TOKD_LANE(2, 2);
-	uint64_t lane;
+	uint64_t lane = post_granted(d, 1, 9, 0);
 
-	lane = post(d, 1);
-	ask(d, 1, 9, 0);
-	granted(d, lane, 9);
 	assert_true(tokd_engine_put(&d->e, lane, 5));
 	assert_true(tokd_engine_end(&d->e, lane, TOKD_LANE_STOP));
 	ends(d, lane, 1, 1, TOKG_END_STOP);
@@ -425,42 +417,30 @@ DESK_TEST(at_a_lane_that_has_ended_a_look_stores_nothing)
 
 DESK_TEST(a_restart_of_the_consumer_cuts_and_the_engine_goes_on)
 {
-	struct tokg_error err = {{0}};
-	uint64_t lane;
+	uint64_t lane = post(d, 1);
 
-	lane = post(d, 1);
-	assert_int_equal(d->b.d->ops->stop(d->b.d, TOKG_STOP_NOW, 10000, &err), 0);
-	assert_int_equal(d->b.d->ops->start(d->b.d, 2, &err), 0);
+	bench_stop(&d->b, TOKG_STOP_NOW);
+	bench_run(&d->b, 2);
 	ends(d, lane, 1, 0, TOKG_END_CUT);
-	lane = post(d, 2);
-	ask(d, 2, 1, TOKG_ASK_FINAL);
-	granted(d, lane, 1);
+	lane = post_granted(d, 2, 1, TOKG_ASK_FINAL);
 	assert_true(tokd_engine_put(&d->e, lane, 7));
 	ends(d, lane, 2, 1, TOKG_END_LENGTH);
 }
 
 DESK_TEST(what_an_engine_may_not_write_ends_the_lane)
 {
-	uint64_t lane;
-
 	/* more than is granted */
-	lane = post(d, 1);
-	ask(d, 1, 2, 0);
-	granted(d, lane, 2);
+	uint64_t lane = post_granted(d, 1, 2, 0);
+
 	store_made(d, lane, 3);
 	ends(d, lane, 1, 0, TOKG_END_CUT);
 	/* fewer than before */
-	lane = post(d, 2);
-	ask(d, 2, 2, 0);
-	granted(d, lane, 2);
-	assert_true(tokd_engine_put(&d->e, lane, 5));
-	next_in_log(d, 2, 5);
+	lane = post_granted(d, 2, 2, 0);
+	makes(d, lane, 2, 5);
 	store_made(d, lane, 0);
 	ends(d, lane, 2, 1, TOKG_END_CUT);
 	/* an id beyond the table */
-	lane = post(d, 3);
-	ask(d, 3, 2, 0);
-	granted(d, lane, 2);
+	lane = post_granted(d, 3, 2, 0);
 	assert_true(tokd_engine_put(&d->e, lane, N_IDS));
 	ends(d, lane, 3, 0, TOKG_END_CUT);
 	/* an end that is not its own to give, and one that is none */
@@ -471,9 +451,7 @@ DESK_TEST(what_an_engine_may_not_write_ends_the_lane)
 	assert_true(tokd_engine_end(&d->e, lane, 0xffffffff));
 	ends(d, lane, 5, 0, TOKG_END_CUT);
 	/* more at once than there is room for, as a producer grants that does not count */
-	lane = post(d, 6);
-	ask(d, 6, 100, 0);
-	granted(d, lane, 100);
+	lane = post_granted(d, 6, 100, 0);
 	for (uint32_t i = 0; i < ROOM; i++) /* ids that there are */
 		d->e.ids[INDEX * ROOM + i] = TOKD_ENGINE_WORD(TOKD_LANE_USE(lane), 1u);
 	store_made(d, lane, ROOM + 1);
@@ -481,16 +459,11 @@ DESK_TEST(what_an_engine_may_not_write_ends_the_lane)
 	/* all that it can reach, and lanes that there are not */
 	memset(d->e.made, 0xa5, d->area.made_bytes);
 	assert_false(tokd_engine_put(&d->e, TOKD_LANE(d->e.lanes, 1), 5));
-	lane = post(d, 7);
-	ask(d, 7, 1, TOKG_ASK_FINAL);
-	granted(d, lane, 1);
-	assert_true(tokd_engine_put(&d->e, lane, 9));
-	next_in_log(d, 7, 9);
+	lane = post_granted(d, 7, 1, TOKG_ASK_FINAL);
+	makes(d, lane, 7, 9);
 	ends(d, lane, 7, 1, TOKG_END_LENGTH);
 	/* one of more bits than an id has */
-	lane = post(d, 8);
-	ask(d, 8, 2, 0);
-	granted(d, lane, 2);
+	lane = post_granted(d, 8, 2, 0);
 	assert_true(tokd_engine_put(&d->e, lane, 1u << TOKD_ENGINE_ID_BITS | 5));
 	ends(d, lane, 8, 0, TOKG_END_CUT);
 }

@@ -73,7 +73,7 @@ rows_are(const struct bench *b, const struct tokg_out_entry *e, const uint32_t *
 
 /* The entry has the rows of the text's ids, or none. True: rows. */
 static bool
-entry_is(const struct bench *b, const struct tokg_out_entry *e, const uint8_t *p, uint32_t n)
+entry_is(const struct bench *b, const struct tokg_out_entry *e, const void *p, uint32_t n)
 {
 	const size_t room = tok_encode_bound(small.v, n, TOK_ADDED_AS_TEXT);
 	uint32_t *const ids = malloc(sizeof(*ids) * room + 1);
@@ -92,14 +92,22 @@ entry_is(const struct bench *b, const struct tokg_out_entry *e, const uint8_t *p
 
 /* The same of the next entry, which is the only one. */
 static bool
-is_encoded(struct bench *b, uint32_t producer, uint32_t slot, const uint8_t *p, uint32_t n)
+is_encoded(struct bench *b, uint32_t slot, const void *p, uint32_t n)
 {
-	const uint32_t status = bench_status(b, producer, slot);
+	const uint32_t status = bench_status(b, 0, slot);
 	const struct tokg_out_entry e = bench_entry(b);
 
 	assert_int_equal(e.status, status);
 	assert_int_equal(e.slot, slot);
 	return entry_is(b, &e, p, n);
+}
+
+/* The same of a text that is posted. */
+static bool
+encodes(struct bench *b, uint32_t slot, const void *p, uint32_t n)
+{
+	bench_post(b, 0, slot, text_hdr(b, slot, n), p);
+	return is_encoded(b, slot, p, n);
 }
 
 /* Made texts, one slot in four with ids instead. */
@@ -114,17 +122,13 @@ made_texts(uint32_t n_workers)
 	start(&b, n_workers, 0);
 	for (uint32_t i = 0; i < TEXTS; i++) {
 		const uint32_t n = (uint32_t)texts_next(&made, text, SLOT_BYTES);
-		struct tokg_hdr h = text_hdr(&b, i % 4, n);
 
-		bench_post(&b, 0, i % 4, &h, text);
-		encoded += is_encoded(&b, 0, i % 4, text, n);
+		encoded += encodes(&b, i % 4, text, n);
 		if (i % 4 == 3) {
 			const uint32_t ids[3] = {3, 99, 300};
 			struct tokg_out_entry e;
 
-			h = bench_hdr(&b, 3);
-			bench_post(&b, 1, 0, &h, ids);
-			assert_int_equal(bench_status(&b, 1, 0), TOKG_OK);
+			bench_done(&b, 1, 0, bench_hdr(&b, 3), ids, TOKG_OK);
 			e = bench_entry(&b);
 			rows_are(&b, &e, ids, 3);
 		}
@@ -149,7 +153,6 @@ TEST(the_scanner_alone_encodes_texts)
 TEST(texts_and_ids_side_by_side_are_done_at_once)
 {
 	struct texts_made made = {.seed = 9};
-	struct tokg_error err = {{0}};
 	static uint8_t text[4][SLOT_BYTES];
 	uint32_t ids[1024], n[4];
 	struct bench b;
@@ -160,18 +163,16 @@ TEST(texts_and_ids_side_by_side_are_done_at_once)
 	for (uint32_t round = 0; round < 50; round++) {
 		uint32_t seen = 0;
 
-		assert_int_equal(b.d->ops->stop(b.d, TOKG_STOP_DRAIN, 10000, &err), 0);
+		bench_stop(&b, TOKG_STOP_DRAIN);
 		for (uint32_t slot = 0; slot < 4; slot++) {
-			struct tokg_hdr h;
+			struct tokg_hdr h = bench_hdr(&b, 1024);
 
 			n[slot] = (uint32_t)texts_next(&made, text[slot], SLOT_BYTES);
-			h = text_hdr(&b, slot, n[slot]);
-			bench_post(&b, 0, slot, &h, text[slot]);
-			h = bench_hdr(&b, 1024);
+			bench_post(&b, 0, slot, text_hdr(&b, slot, n[slot]), text[slot]);
 			h.out_off = slot * (b.d->geometry.out_bytes / 4);
-			bench_post(&b, 1, slot, &h, ids);
+			bench_post(&b, 1, slot, h, ids);
 		}
-		assert_int_equal(b.d->ops->start(b.d, 2 + round, &err), 0);
+		bench_run(&b, 2 + round);
 		for (uint32_t slot = 0; slot < 4; slot++) {
 			bench_status(&b, 0, slot);
 			assert_int_equal(bench_status(&b, 1, slot), TOKG_OK);
@@ -193,31 +194,21 @@ TEST(texts_and_ids_side_by_side_are_done_at_once)
 TEST(what_the_device_does_not_encode_is_left_to_the_cpu)
 {
 	uint8_t text[SLOT_BYTES];
-	struct tokg_hdr h;
 	struct bench b;
 
 	start(&b, 1, SMALL_NFC);
-	h = text_hdr(&b, 0, 3);
-	bench_post(&b, 0, 0, &h, "s\xfft");
-	assert_false(is_encoded(&b, 0, 0, (const uint8_t *)"s\xfft", 3));
-	h = text_hdr(&b, 1, 3); /* e and a combining acute: NFC changes it */
-	bench_post(&b, 0, 1, &h, "e\xcc\x81");
-	assert_false(is_encoded(&b, 0, 1, (const uint8_t *)"e\xcc\x81", 3));
-	memset(text, 'a', sizeof(text)); /* one pretoken */
-	h = text_hdr(&b, 2, TOKG_WORD_MAX + 1);
-	bench_post(&b, 0, 2, &h, text);
-	assert_false(is_encoded(&b, 0, 2, text, TOKG_WORD_MAX + 1));
-	h = text_hdr(&b, 3, 0);
-	bench_post(&b, 0, 3, &h, text);
-	assert_true(is_encoded(&b, 0, 3, text, 0));
+	assert_false(encodes(&b, 0, "s\xfft", 3));
+	assert_false(encodes(&b, 1, "e\xcc\x81", 3)); /* e and a combining acute: NFC changes it */
+	memset(text, 'a', sizeof(text));
+	assert_false(encodes(&b, 2, text, TOKG_WORD_MAX + 1)); /* one pretoken */
+	assert_true(encodes(&b, 3, text, 0));
 	stop(&b);
 }
 
 static void
 refused(struct bench *b, struct tokg_hdr h)
 {
-	bench_post(b, 0, 0, &h, "a text");
-	assert_int_equal(bench_status(b, 0, 0), TOKG_BADHDR);
+	bench_done(b, 0, 0, h, "a text", TOKG_BADHDR);
 	assert_int_equal(bench_entry(b).tokens, 0);
 }
 
@@ -242,41 +233,34 @@ TEST(text_headers_that_lie_are_refused)
 	refused(&b, h);
 	h = text_hdr(&b, 0, 129); /* room for 128 rows */
 	h.out_off = b.d->geometry.out_bytes - TOKG_OUT_ALIGN;
-	bench_post(&b, 0, 0, &h, (const uint8_t[SLOT_BYTES]){0});
-	assert_int_equal(bench_status(&b, 0, 0), TOKG_BADHDR);
+	bench_done(&b, 0, 0, h, (const uint8_t[SLOT_BYTES]){0}, TOKG_BADHDR);
 	bench_entry(&b);
 	h = text_hdr(&b, 0, 6);
 	h.flags |= TOKG_STRICT;
-	bench_post(&b, 0, 0, &h, "a text");
-	assert_true(is_encoded(&b, 0, 0, (const uint8_t *)"a text", 6));
+	bench_post(&b, 0, 0, h, "a text");
+	assert_true(is_encoded(&b, 0, "a text", 6));
 	stop(&b);
 }
 
 BENCH_TEST(without_a_vocabulary_texts_are_refused, NULL)
 {
-	struct tokg_hdr h;
-
-	h = text_hdr(b, 0, 6);
-	refused(b, h);
+	refused(b, text_hdr(b, 0, 6));
 }
 
 TEST(a_text_that_was_claimed_and_not_done_is_done_again_and_marked)
 {
 	static const uint8_t text[] = "that's a test: aabb st";
 	const uint32_t n = sizeof(text) - 1;
-	struct tokg_error err = {{0}};
-	struct tokg_hdr h;
 	struct bench b;
 
 	start(&b, 1, 0);
-	assert_int_equal(b.d->ops->stop(b.d, TOKG_STOP_NOW, 10000, &err), 0);
-	h = text_hdr(&b, 0, n);
-	bench_post(&b, 0, 0, &h, text);
+	bench_stop(&b, TOKG_STOP_NOW);
+	bench_post(&b, 0, 0, text_hdr(&b, 0, n), text);
 	b.d->ops->write_u64(b.d, tokg_claim_at(&b.d->geometry, 0, 0), TOKG_CLAIM(1, 1));
-	assert_int_equal(b.d->ops->start(b.d, 2, &err), 0);
+	bench_run(&b, 2);
 	bench_status(&b, 0, 0);
 	assert_int_equal(tokg_outbox_entry(b.d->outbox, 0)->redo, 1);
-	assert_true(is_encoded(&b, 0, 0, text, n));
+	assert_true(is_encoded(&b, 0, text, n));
 	stop(&b);
 }
 

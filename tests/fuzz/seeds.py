@@ -6,11 +6,11 @@ import struct
 import sys
 from base64 import b64encode
 from pathlib import Path
+from typing import Any
 
 # ---- packets: what step() and its steps read ----
 
 TEXT, ICMP, ARP, RAW, READER, WAIT, STARVE, DRAIN, REQUEST, REQUESTS = range(10)
-TOGETHER = 0x80  # in one burst with the next step
 IPV6, NO_CKSUM, CUT, SPOIL, FRAGMENT, OTHER_VLAN, POLL, OWN = (1 << i for i in range(8))
 LAST, IDS, STREAM = 1, 4, 8
 END = 7 << 3  # with LAST: so much of a packet, and no flag beside STREAM
@@ -57,6 +57,7 @@ def packets() -> list[bytes]:
     brim = [request(0, stream, n, IDS) for stream, packets in parts for n in range(packets)]
     small = requests(1, 0, 0) + b"".join(brim) + requests(32, 0, 1) + requests(32, 0, 33)
     window = reader + small + bytes([READER, 4]) + requests(1, 0, 1)
+    spoilt = request(SPOIL, 8, 0, LAST | IDS, b"\0\x2e\1")
     return [
         b"\0" + b"".join(whole),
         b"\1" + b"".join(whole),
@@ -75,11 +76,7 @@ def packets() -> list[bytes]:
         b"\0" + bytes([ICMP, IPV6, 3, 8]) + bytes([1, 1, 2, 0, 0, 0, 0, 2]),
         b"\0" + bytes([ARP, 0, 1]) + bytes([ARP, SPOIL, 1, 20, 1]),
         b"\0" + bytes([STARVE]) + own + bytes([DRAIN]) + own,
-        b"\0"
-        + request(SPOIL, 8, 0, LAST | IDS, b"\0\x2e\1")
-        + bytes([RAW, 0])
-        + short(14)
-        + bytes(14),
+        b"\0" + spoilt + bytes([RAW, 0]) + short(14) + bytes(14),
         b"\2" + answer + gpu(ENDS) + polls[2],
         b"\2" + skipping + gpu(ENDS) + polls[2],
         b"\2" + answer + request(POLL, PROMPT | 8, 0, 0, b"") + prompts[1] + gpu(MAKES, 5),
@@ -117,22 +114,13 @@ def control() -> list[bytes]:
     hello, ask, leave, hear, cursor, poll, workers = 0, 1, 3, 4, 5, 7, 8
     later, impatient, look, attach, publish = 9, 10, 11, 12, 13
     lap = bytes([publish, 255]) * 4
+    laps = lap + bytes([cursor, 0]) + lap
     tap = 0x40
     return [
-        bytes([attach, look])
-        + lap
-        + bytes([cursor, 0])
-        + lap
-        + bytes([look, leave, poll, workers]),
+        bytes([attach, look]) + laps + bytes([look, leave, poll, workers]),
         bytes([attach, attach | 0x10]) + lap + bytes([cursor, 0, impatient, hear | 0x10, hear]),
         bytes([attach | tap, look, hello | 0x10, later | 0xA0, hear | 0x10]),
-        bytes([attach])
-        + bytes([cursor, 6])
-        + b"\xff" * 8
-        + lap
-        + bytes([cursor, 7])
-        + bytes(8)
-        + lap,
+        bytes([attach, cursor, 6]) + b"\xff" * 8 + lap + bytes([cursor, 7]) + bytes(8) + lap,
         bytes([hello, ask, 4, 16]) + b"DATT" + bytes(12) + bytes([poll, hear]),
         bytes([hello, ask, 2, 8, 3, poll, hear, hello, ask, 4, 200]) + bytes(200) + bytes([poll]),
         bytes([attach, ask, 0, poll, hear, attach]),
@@ -158,24 +146,20 @@ def client() -> list[bytes]:
     ids, part = 0x10 | 2, 0xF0 | 2
     finish = bytes([answer, 1 | 4, 0, 1, 0, 0])
     some = bytes([answer, 1 | 4, 0, 2, 0, 0])
-    prompt, small, take = 0x10 | 8, 0x10 | 8 | 4, 31 << 3 | done
+    take = 31 << 3 | done
+    prompt, small = (bytes([submit, 0x10 | 8 | bit, send, 8]) for bit in (0, 4))
     all_made = sum(8 + i * 37 % 100 for i in range(61))
 
     def made(total: int, first: int) -> bytes:
         numbers = total.to_bytes(2, "little") + first.to_bytes(2, "little")
         return bytes([answer, 1 | 4, 0, 1]) + numbers
 
+    late = bytes([cancel | 8, send, 8, tick | 0xA0, send, 8])
     whole = b"".join(made(all_made, at) + bytes([take]) * 2 for at in range(0, all_made, 1376))
     return [
-        bytes([submit, prompt, send, 8]) + made(500, 0) + bytes([take]) + whole,
-        bytes([submit, small, send, 8])
-        + b"".join(made(all_made, at) + bytes([take, send, 8]) for at in range(0, 3000, 150)),
-        bytes([submit, prompt, send, 8])
-        + made(900, 300)
-        + made(900, 0)
-        + bytes([cancel | 8, send])
-        + bytes([8, tick | 0xA0, send, 8])
-        + made(all_made, 0),
+        prompt + made(500, 0) + bytes([take]) + whole,
+        small + b"".join(made(all_made, n) + bytes([take, send, 8]) for n in range(0, 3000, 150)),
+        prompt + made(900, 300) + made(900, 0) + late + made(all_made, 0),
         bytes([submit, ids, send, 8]) + finish + bytes([done]),
         bytes([submit, part | 1, send, 8]) + some + bytes([done, send, 8, tick | 0x40, send, 8]),
         bytes([submit, part] * 6 + [send, 15]) + some * 3 + bytes([cancel | 8, done, fail]),
@@ -194,8 +178,7 @@ def reader() -> list[bytes]:
     lap = bytes([publish, 63, look, release | 8]) * 20
     return [
         bytes([0, 0]) + lap + bytes([bye | 8, look]),
-        bytes([1, 4])
-        + bytes([publish | 8, 5, publish, 6, look, look, look, release | 0x18, release]),
+        bytes([1, 4, publish | 8, 5, publish, 6, look, look, look, release | 0x18, release]),
         bytes([0, 1]) + bytes([publish, 9, look, head | 0x10, 0, release, look]) + lap,
         bytes([0, 2]) + bytes([publish, 64 | 9, look, publish, 128 | 9, 0, 0, 1, look]),
         bytes([0, 0, head]) + (2**63).to_bytes(8, "little") + bytes([look]),
@@ -209,14 +192,11 @@ def reader() -> list[bytes]:
 
 
 def text() -> list[bytes]:
-    words = (
-        "hello wORLd, ab abc'RE  cab\n  \r\n é e\u0301 中文AB 12345's \u00a0x/\n\x01\x02a".encode()
-    )
+    words = "hello wORLd, ab abc'RE  cab\n  \r\n é e\u0301 中文AB 12345's \u00a0x/\n\x01\x02a"
+    last = words.encode() + bytes(range(128, 160))
     runs = [b"ab", b"cab", b"hello"]
-    return [
-        bytes([0x40, which, 1, 0x82, 3, 0x80]) + words + bytes(range(128, 160))
-        for which in range(128)
-    ] + [bytes([0x30, which, 1, 1, 0x81]) + letters * 40 for which, letters in enumerate(runs)]
+    seeds = [bytes([0x40, which, 1, 0x82, 3, 0x80]) + last for which in range(128)]
+    return seeds + [bytes([0x30, i, 1, 1, 0x81]) + run * 40 for i, run in enumerate(runs)]
 
 
 # ---- regex: how the expressions are chosen; which, or their length; how many cuts; cuts; text ----
@@ -241,18 +221,13 @@ def decode() -> list[bytes]:
     def ids(*numbers: int) -> bytes:
         return b"".join(n.to_bytes(2, "little") for n in numbers)
 
-    character = ids(0xF0, 0x9F, 0x98, 0x80, 0xF0, 0x9F, 0x41, 0xE4, 0xB8)
+    some = ids(0xF0, 0x9F, 0x98, 0x80, 0xF0, 0x9F, 0x41, 0xE4, 0xB8, *range(256, 360, 3))
+    special = ids(4, 5, 6, 8, 9, 10, 11, 0x8000)
     cuts = bytes([0x81, 1, 0xC3, 0xC4, 0x82, 0x12, 3, 0x91])
     return [
-        *(
-            bytes([0x80 | which, 5]) + cuts + character + ids(*range(256, 360, 3))
-            for which in (0, 1)
-        ),
+        *(bytes([0x80 | which, 5]) + cuts + some for which in (0, 1)),
         *(bytes([0x80 | which, 9]) + cuts + ids(*range(15)) for which in (2, 3)),
-        *(
-            bytes([0x40 | which, 20]) + cuts[:4] + ids(4, 5, 6, 8, 9, 10, 11, 0x8000)
-            for which in range(4)
-        ),
+        *(bytes([0x40 | which, 20]) + cuts[:4] + special for which in range(4)),
         *(bytes([which, 0]) + ids(1, 2, 0xFFFF, 1) for which in range(4)),
         *(bytes([0x10 | which, 0, 1]) + ids(3, 1) for which in (2, 3)),
     ]
@@ -266,10 +241,8 @@ WORDS = r"[^\r\n\p{L}\p{N}]?"
 UPPERS, LOWERS = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
 LLAMA3 = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|" + WORDS + r"\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|"
 LLAMA3 += SPACES
-TEKKEN = (
-    f"{WORDS}{UPPERS}*{LOWERS}+|{WORDS}{UPPERS}+{LOWERS}*|" + r"\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|"
-)
-TEKKEN += SPACES
+TEKKEN = f"{WORDS}{UPPERS}*{LOWERS}+|{WORDS}{UPPERS}+{LOWERS}*|"
+TEKKEN += r"\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|" + SPACES
 DEEPSEEK = [
     r"\p{N}{1,3}",
     "[一-龥\u3040-ゟ゠-ヿ]+",
@@ -282,81 +255,55 @@ DEEPSEEK = [
 BERT = ["[UNK]", "[CLS]", "he", "hell", "##llo", "##o", "wor", "##ld", ",", "the", "12", "##3"]
 
 
+MADE = [b"he", b"ll", b"hell", b" w"]
+
+
 def packed(document: dict) -> bytes:
     text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
     return text.replace(f'"{EVERY_BYTE}":0', "\1").replace(f'"{EVERY_BYTE}"', "\1").encode()
 
 
+def typed(kind: str, **fields: Any) -> dict:
+    return {"type": kind, **fields}
+
+
 def bpe_documents() -> list[dict]:
     made, merges = ["he", "ll", "hell", "\u0120w"], ["h e", "l l", "he ll", "\u0120 w"]
     ids = {EVERY_BYTE: 0, **{token: 256 + i for i, token in enumerate(made)}}
-    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
+    byte_level = typed("ByteLevel", add_prefix_space=False, trim_offsets=True)
     how = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
-    model = {
-        "type": "BPE",
-        "dropout": None,
-        "unk_token": None,
-        "continuing_subword_prefix": "",
-        "end_of_word_suffix": "",
-        "fuse_unk": False,
-        "vocab": ids,
-        "merges": merges,
-    }
-    gpt2 = {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
-        "added_tokens": [{"id": 260, "content": "<|endoftext|>", **how, "special": True}],
-        "normalizer": None,
-        "pre_tokenizer": byte_level,
-        "post_processor": byte_level,
-        "decoder": byte_level,
-        "model": model,
-    }
+    model = typed("BPE", dropout=None, unk_token=None, continuing_subword_prefix="")
+    model |= {"end_of_word_suffix": "", "fuse_unk": False, "vocab": ids, "merges": merges}
+    added = {"id": 260, "content": "<|endoftext|>", **how, "special": True}
+    gpt2 = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": [added]}
+    gpt2 |= {"normalizer": None, "pre_tokenizer": byte_level, "post_processor": byte_level}
+    gpt2 |= {"decoder": byte_level, "model": model}
 
     def split(*regexes: str) -> dict:
-        pieces = [
-            {"type": "Split", "pattern": {"Regex": r}, "behavior": "Isolated", "invert": False}
-            for r in regexes
-        ]
-        last = byte_level | {"use_regex": False}
-        return {"type": "Sequence", "pretokenizers": [*pieces, last]}
+        how = {"behavior": "Isolated", "invert": False}
+        pieces = [typed("Split", pattern={"Regex": r}, **how) for r in regexes]
+        return typed("Sequence", pretokenizers=[*pieces, byte_level | {"use_regex": False}])
 
-    begin, text = (
-        {"SpecialToken": {"id": "<b>", "type_id": 0}},
-        {"Sequence": {"id": "A", "type_id": 0}},
-    )
-    template = {
-        "type": "TemplateProcessing",
-        "single": [begin, text],
-        "pair": [begin, text, begin, {"Sequence": {"id": "B", "type_id": 1}}],
-        "special_tokens": {"<b>": {"id": "<b>", "ids": [257, 1], "tokens": ["<b>", "x"]}},
-    }
+    begin = {"SpecialToken": {"id": "<b>", "type_id": 0}}
+    text, second = ({"Sequence": {"id": "AB"[i], "type_id": i}} for i in (0, 1))
+    template = typed("TemplateProcessing", single=[begin, text], pair=[begin, text, begin, second])
+    special = {"id": "<b>", "ids": [257, 1], "tokens": ["<b>", "x"]}
+    template["special_tokens"] = {"<b>": special}
+    padding = {"strategy": {"Fixed": 8}, "direction": "Right", "pad_to_multiple_of": 4}
     shape = {
-        "post_processor": {"type": "Sequence", "processors": [byte_level, template]},
+        "post_processor": typed("Sequence", processors=[byte_level, template]),
         "truncation": {"direction": "Left", "max_length": 9, "strategy": "OnlyFirst", "stride": 1},
-        "padding": {
-            "strategy": {"Fixed": 8},
-            "direction": "Right",
-            "pad_to_multiple_of": 4,
-            "pad_id": 257,
-            "pad_type_id": 0,
-            "pad_token": "ll",
-        },
+        "padding": padding | {"pad_id": 257, "pad_type_id": 0, "pad_token": "ll"},
+        "normalizer": typed("NFC"),
     }
     unordered = ["he l", "he ll", "hel l", "h e", "l l", "\u0120 w"]
     unmade = {"xyz": 260, "hel": 261}
+    greedy = model | {"ignore_merges": True, "vocab": ids | unmade, "merges": unordered}
     plain = {key: gpt2[key] for key in ("pre_tokenizer", "decoder")}
     return [
         gpt2,
         plain | {"model": {"vocab": ids, "merges": [m.split(" ") for m in merges]}},
-        plain
-        | shape
-        | {
-            "normalizer": {"type": "NFC"},
-            "pre_tokenizer": split(LLAMA3),
-            "model": model | {"ignore_merges": True, "vocab": ids | unmade, "merges": unordered},
-        },
+        plain | shape | {"pre_tokenizer": split(LLAMA3), "model": greedy},
         plain | {"pre_tokenizer": split(LLAMA3.replace("{1,3}", "")), "model": model},
         plain | {"pre_tokenizer": split(*DEEPSEEK), "model": model},
     ]
@@ -364,42 +311,30 @@ def bpe_documents() -> list[dict]:
 
 def tekken_documents() -> list[dict]:
     numbers = {"default_vocab_size": 261, "default_num_special_tokens": 2, "version": "v3"}
-    made = [b64encode(t).decode() for t in (b"he", b"ll", b"hell", b" w")]
-    tokens = [{"rank": 256 + i, "token_bytes": token} for i, token in enumerate(made)]
+    tokens = [{"rank": i, "token_bytes": b64encode(t).decode()} for i, t in enumerate(MADE, 256)]
     old = {"config": {"pattern": TEKKEN, **numbers}, "vocab": [EVERY_BYTE, *tokens]}
     return [old, old | {"special_tokens": [{"rank": 1, "token_str": "<s>", "is_control": True}]}]
 
 
 def bert_documents() -> list[dict]:
-    normalizer = {
-        "type": "BertNormalizer",
-        "clean_text": True,
-        "handle_chinese_chars": True,
-        "strip_accents": None,
-        "lowercase": True,
-    }
+    normalizer = typed("BertNormalizer", clean_text=True, handle_chinese_chars=True)
+    normalizer |= {"strip_accents": None, "lowercase": True}
+    model = typed("WordPiece", unk_token="[UNK]", continuing_subword_prefix="##")
+    model |= {"max_input_chars_per_word": 100, "vocab": {token: i for i, token in enumerate(BERT)}}
     uncased = {
         "version": "1.0",
         "added_tokens": [{"id": 1, "content": "[CLS]", "special": True}],
         "normalizer": normalizer,
-        "pre_tokenizer": {"type": "BertPreTokenizer"},
-        "post_processor": {"type": "BertProcessing", "sep": ["[SEP]", 1], "cls": ["[CLS]", 1]},
-        "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
-        "model": {
-            "type": "WordPiece",
-            "unk_token": "[UNK]",
-            "continuing_subword_prefix": "##",
-            "max_input_chars_per_word": 100,
-            "vocab": {token: i for i, token in enumerate(BERT)},
-        },
+        "pre_tokenizer": typed("BertPreTokenizer"),
+        "post_processor": typed("BertProcessing", sep=["[SEP]", 1], cls=["[CLS]", 1]),
+        "decoder": typed("WordPiece", prefix="##", cleanup=True),
+        "model": model,
     }
     cased = normalizer | {"clean_text": False, "strip_accents": False, "lowercase": False}
     return [uncased, uncased | {"normalizer": cased}]
 
 
-PIECES = [
-    "h", "e", "l", "o", "▁", "é", "中", "he", "ll", "hell", "▁▁", "▁▁▁", "▁▁▁▁", "▁w", "w", "lo"
-]  # fmt: skip
+PIECES = [*"helo▁é中", "he", "ll", "hell", "▁▁", "▁▁▁", "▁▁▁▁", "▁w", "w", "lo"]
 
 
 def piece(text: str, score: float = 0.0, kind: int = 1) -> bytes:
@@ -425,21 +360,23 @@ def models() -> list[bytes]:
     ]
 
 
-def normalized_models(pieces: bytes, trainer: bytes) -> list[bytes]:
-    """As it is; all blanks kept; with a map of e to a blank and é."""
+def charsmap(letter: int, text: bytes) -> bytes:
+    """A map of one byte to the text."""
     units = [0] * 768
     units[0] = 256 << 10
-    units[256 + ord("e")] = ord("e") | 1 << 8 | ((256 + ord("e")) ^ 512) << 10
+    units[256 + letter] = letter | 1 << 8 | ((256 + letter) ^ 512) << 10
     units[512] = 1 << 31
-    charsmap = struct.pack("<I", 4 * len(units)) + struct.pack("<768I", *units) + " é\0".encode()
-    size = bytes([len(charsmap) & 0x7F | 0x80, len(charsmap) >> 7])
-    inner = b"\x12" + size + charsmap
-    size = bytes([len(inner) & 0x7F | 0x80, len(inner) >> 7])
-    return [
-        pieces + trainer,
-        pieces + trainer + b"\x1a\x04\x18\x01\x20\x00",
-        pieces + trainer + b"\x1a" + size + inner,
-    ]
+    return struct.pack("<I768I", 4 * len(units), *units) + text
+
+
+def sized(field: bytes, inner: bytes) -> bytes:
+    return field + bytes([len(inner) & 0x7F | 0x80, len(inner) >> 7]) + inner
+
+
+def normalized_models(pieces: bytes, trainer: bytes) -> list[bytes]:
+    """As it is; all blanks kept; with a map of e to a blank and é."""
+    mapped = sized(b"\x1a", sized(b"\x12", charsmap(ord("e"), " é\0".encode())))
+    return [pieces + trainer + last for last in (b"", b"\x1a\x04\x18\x01\x20\x00", mapped)]
 
 
 def piece_documents() -> list[dict]:
@@ -447,79 +384,57 @@ def piece_documents() -> list[dict]:
     tokens = [f"<0x{byte:02X}>" for byte in range(256)] + PIECES
     pairs = [(a, b) for a in PIECES for b in PIECES if a + b in PIECES]
     merges = sorted(pairs, key=lambda pair: (PIECES.index(pair[0] + pair[1]), len(pair[0])))
-    model = {"type": "BPE", "byte_fallback": True, "merges": merges}
+    model = typed("BPE", byte_fallback=True, merges=merges)
     model["vocab"] = {text: i for i, text in enumerate(tokens)}
-    blanks = {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
-    back = {"type": "Replace", "pattern": {"String": "▁"}, "content": " "}
-    strip = {"type": "Strip", "content": " ", "start": 1, "stop": 0}
-    decoders = [back, {"type": "ByteFallback"}, {"type": "Fuse"}]
-    both = [{"type": "Prepend", "prepend": "▁"}, blanks]
-    added = {"id": 256 + PIECES.index("▁▁"), "content": "▁▁", "special": False}
+    blanks = typed("Replace", pattern={"String": " "}, content="▁")
+    back = typed("Replace", pattern={"String": "▁"}, content=" ")
+    decoders = [back, typed("ByteFallback"), typed("Fuse")]
+    strip = typed("Strip", content=" ", start=1, stop=0)
+    both = [typed("Prepend", prepend="▁"), blanks]
+    metaspace = typed("Metaspace", replacement="▁", prepend_scheme="first", split=False)
     return [
         {
             "model": model,
-            "added_tokens": [added],
-            "normalizer": {"type": "Sequence", "normalizers": both},
+            "added_tokens": [{"id": 256 + PIECES.index("▁▁"), "content": "▁▁", "special": False}],
+            "normalizer": typed("Sequence", normalizers=both),
             "pre_tokenizer": None,
-            "decoder": {"type": "Sequence", "decoders": [*decoders, strip]},
+            "decoder": typed("Sequence", decoders=[*decoders, strip]),
         },
         {
             "model": model | {"merges": merges[::-1]},
             "normalizer": None,
-            "pre_tokenizer": {
-                "type": "Metaspace",
-                "replacement": "▁",
-                "prepend_scheme": "first",
-                "split": False,
-            },
-            "decoder": {"type": "Sequence", "decoders": decoders},
+            "pre_tokenizer": metaspace,
+            "decoder": typed("Sequence", decoders=decoders),
         },
     ]
 
 
 def unigram_documents() -> list[dict]:
-    units = [0] * 768
-    units[0] = 256 << 10
-    units[256 + 0xC3] = 0xC3 | 1 << 8 | ((256 + 0xC3) ^ 512) << 10
-    units[512] = 1 << 31
-    charsmap = struct.pack("<I768I", 4 * 768, *units) + b"e\0"
-    metaspace = {
-        "type": "Metaspace",
-        "replacement": "\u2581",
-        "prepend_scheme": "always",
-        "split": True,
-    }
-    squeeze = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": "\u2581"}
-    strip = {"type": "Strip", "strip_left": False, "strip_right": True}
-    mapped = {"type": "Precompiled", "precompiled_charsmap": b64encode(charsmap).decode()}
-    words = {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, metaspace]}
-    pieces = [
-        "<unk>", "\u2581", "\u2581he", "l", "ll", "llo", "o", "\u2581w", "or", "ld", "e", "en",
-        "\u4e2d"
-    ]  # fmt: skip
+    mapped = charsmap(0xC3, b"e\0")
+    metaspace = typed("Metaspace", replacement="▁", prepend_scheme="always", split=True)
+    squeeze = typed("Replace", pattern={"Regex": " {2,}"}, content="▁")
+    strip = typed("Strip", strip_left=False, strip_right=True)
+    precompiled = typed("Precompiled", precompiled_charsmap=b64encode(mapped).decode())
+    words = typed("Sequence", pretokenizers=[typed("WhitespaceSplit"), metaspace])
+    pieces = ["<unk>", "▁", "▁he", "l", "ll", "llo", "o", "▁w", "or", "ld", "e", "en", "中"]
     bytes_ = [[f"<0x{i:02X}>", -20.0] for i in range(256)]
     vocab = [[piece, -i / 7] for i, piece in enumerate(pieces)]
-    model = {"type": "Unigram", "unk_id": 0, "vocab": vocab, "byte_fallback": False}
+    model = typed("Unigram", unk_id=0, vocab=vocab, byte_fallback=False)
     plain = {
         "version": "1.0",
         "added_tokens": [{"id": 13, "content": "the", "special": False, "normalized": True}],
-        "normalizer": {"type": "Sequence", "normalizers": [mapped, strip, squeeze]},
+        "normalizer": typed("Sequence", normalizers=[precompiled, strip, squeeze]),
         "pre_tokenizer": metaspace,
         "decoder": metaspace,
         "model": model,
     }
-    by_bytes = {
-        "model": model | {"vocab": vocab + bytes_, "byte_fallback": True},
-        "added_tokens": [],
-    }
-    return [plain, plain | {"normalizer": None, "pre_tokenizer": words}, plain | by_bytes]
+    by_bytes = {"model": model | {"vocab": vocab + bytes_, "byte_fallback": True}}
+    by_words = {"normalizer": None, "pre_tokenizer": words}
+    return [plain, plain | by_words, plain | by_bytes | {"added_tokens": []}]
 
 
 def vocab() -> list[bytes]:
-    lines = b"\1" + b"".join(
-        b64encode(token) + b" %d\n" % (256 + i)
-        for i, token in enumerate([b"he", b"ll", b"hell", b" w"])
-    )
+    lines = b"\1" + b"".join(b64encode(t) + b" %d\n" % i for i, t in enumerate(MADE, 256))
     pair = b'{\1,"he":256,"ll":257,"hell":258}\n---\n#version: 0.2\nh e\nl l\nhe ll\n'
     bert_lines = "\n".join(BERT).encode()
     bpe = [packed(document) for document in bpe_documents()]
@@ -533,10 +448,7 @@ def vocab() -> list[bytes]:
         *(b"\x08" + model for model in models()),
         b"\x88" + models()[0],
         b"\1" + pair,
-        b"\2" + lines,
-        b"\3" + lines,
-        b"\x83" + lines,
-        b"\7" + lines,
+        *(bytes([kind]) + lines for kind in (2, 3, 0x83, 7)),
         b"\4" + bert_lines,
         b"\5" + bert_lines + b"\nHe\r\n",
         b'\0{"model":{"type":"BPE","vocab":{"a":0},"merges":[]}}',

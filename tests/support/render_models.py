@@ -72,50 +72,33 @@ def _special(*names: str) -> list[dict[str, Any]]:
     return [{"id": i, "content": name, **flags, "special": True} for i, name in enumerate(names)]
 
 
+def _sequence(what: str, *steps: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "Sequence", what: [*steps]}
+
+
 def llama_document(vocab: dict[str, int], merges: list[list[str]]) -> dict[str, Any]:
     """A tokenizer.json like Llama 2's: pieces with a mark for the blank, and bytes. The first three
     are <unk>, <s> and </s>."""
     replaced = {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
+    back = {"type": "Replace", "pattern": {"String": "▁"}, "content": " "}
+    strip = {"type": "Strip", "content": " ", "start": 1, "stop": 0}
     bos = {"SpecialToken": {"id": "<s>", "type_id": 0}}
+    first, second = ({"Sequence": {"id": name, "type_id": i}} for i, name in enumerate("AB"))
+    template: dict[str, Any] = {"type": "TemplateProcessing", "single": [bos, first]}
+    template |= {"pair": [first, second]}
+    template |= {"special_tokens": {"<s>": {"id": "<s>", "ids": [1], "tokens": ["<s>"]}}}
+    model: dict[str, Any] = {"type": "BPE", "dropout": None, "unk_token": "<unk>"}
+    model |= {"continuing_subword_prefix": None, "end_of_word_suffix": None, "fuse_unk": True}
     return {
         "version": "1.0",
         "truncation": None,
         "padding": None,
         "added_tokens": _special("<unk>", "<s>", "</s>"),
-        "normalizer": {
-            "type": "Sequence",
-            "normalizers": [{"type": "Prepend", "prepend": "▁"}, replaced],
-        },
+        "normalizer": _sequence("normalizers", {"type": "Prepend", "prepend": "▁"}, replaced),
         "pre_tokenizer": None,
-        "post_processor": {
-            "type": "TemplateProcessing",
-            "single": [bos, {"Sequence": {"id": "A", "type_id": 0}}],
-            "pair": [
-                {"Sequence": {"id": "A", "type_id": 0}},
-                {"Sequence": {"id": "B", "type_id": 1}},
-            ],
-            "special_tokens": {"<s>": {"id": "<s>", "ids": [1], "tokens": ["<s>"]}},
-        },
-        "decoder": {
-            "type": "Sequence",
-            "decoders": [
-                {"type": "Replace", "pattern": {"String": "▁"}, "content": " "},
-                {"type": "ByteFallback"},
-                {"type": "Fuse"},
-                {"type": "Strip", "content": " ", "start": 1, "stop": 0},
-            ],
-        },
-        "model": {
-            "type": "BPE",
-            "dropout": None,
-            "unk_token": "<unk>",
-            "continuing_subword_prefix": None,
-            "end_of_word_suffix": None,
-            "fuse_unk": True,
-            "byte_fallback": True,
-            "vocab": vocab,
-            "merges": merges,
-        },
+        "post_processor": template,
+        "decoder": _sequence("decoders", back, {"type": "ByteFallback"}, {"type": "Fuse"}, strip),
+        "model": model | {"byte_fallback": True, "vocab": vocab, "merges": merges},
     }
 
 

@@ -47,21 +47,15 @@ def test_percentiles_are_samples_by_nearest_rank(share, value):
 
 
 def test_no_p99_is_said_of_few_samples():
-    assert figures.summary([3.0, 1.0, 2.0]) == {
-        "n": 3,
-        "p50": 2.0,
-        "p90": 3.0,
-        "p99": None,
-        "max": 3.0,
-    }
+    found = figures.summary([3.0, 1.0, 2.0])
+    assert found == {"n": 3, "p50": 2.0, "p90": 3.0, "p99": None, "max": 3.0}
     assert figures.summary(range(1000))["p99"] == 989
     assert figures.summary([]) == {"n": 0}
 
 
 def test_ticks_become_microseconds():
-    assert figures.microseconds([1000, 2000, 3000], 0.5) == {
-        "n": 3, "p50": 1.0, "p90": 1.5, "p99": None, "max": 1.5,
-    }  # fmt: skip
+    found = figures.microseconds([1000, 2000, 3000], 0.5)
+    assert found == {"n": 3, "p50": 1.0, "p90": 1.5, "p99": None, "max": 1.5}
 
 
 def test_samples_that_are_cut_short_are_an_error(tmp_path):
@@ -82,11 +76,8 @@ def says_something(run: Run) -> None:
 
 def test_a_part_is_what_it_said(tmp_path):
     result = one(says_something, 10, tmp_path)
-    assert (result["state"], result["right"], result["figures"][0]["what"]) == (
-        "right",
-        ["one thing"],
-        "w",
-    )
+    assert (result["state"], result["right"]) == ("right", ["one thing"])
+    assert result["figures"][0]["what"] == "w"
 
 
 def test_a_part_that_hangs_keeps_what_it_said_and_leaves_nothing_behind(tmp_path):
@@ -117,11 +108,7 @@ def test_a_part_that_hangs_keeps_what_it_said_and_leaves_nothing_behind(tmp_path
         (lambda run: None, "not run", "no output"),
         (lambda run: 1 / 0, "WRONG", "ZeroDivisionError"),
         (lambda run: os._exit(0), "WRONG", "ended without its last record"),
-        (
-            lambda run: os.kill(os.getpid(), signal.SIGKILL),
-            "WRONG",
-            "ended without its last record",
-        ),
+        (lambda run: signal.raise_signal(signal.SIGKILL), "WRONG", "without its last record"),
         (lambda run: (run.right("x"), run.wrong("y is not z")), "WRONG", "y is not z"),
     ],
 )
@@ -365,10 +352,7 @@ def test_without_a_gpu_it_says_so_and_claims_nothing(tmp_path):
 
 
 def test_a_driver_that_fails_is_not_taken_for_no_gpu(monkeypatch):
-    for script, expected in (
-        ("77 the driver has no GPU", "the driver has no GPU"),
-        ("1 error 999", None),
-    ):
+    for script, expected in (("77 the driver has no GPU", "the driver has no GPU"), ("1 x", None)):
         monkeypatch.setattr(main, "ASK", f"import sys; sys.exit({script!r})")
         assert main.no_gpu() == expected
 

@@ -68,15 +68,8 @@ class Agent(Process):
     def __init__(self, run: Run, **env: str) -> None:
         self.ring, self.subscribers = run.work / "ring", run.work / "subscribers"
         words = [run.build.program("tokd-gpu"), "--table", f"random:{ROWS}x{DIM}:{run.seed}"]
-        words += [
-            "--listen",
-            f"unix:{self.ring}",
-            "--subscribers-socket",
-            self.subscribers,
-            "--device",
-            run.device,
-        ]
-        words += ["--slots", "8", "--slot-bytes", "4k", "--producers", "4"]
+        words += ["--listen", f"unix:{self.ring}", "--subscribers-socket", self.subscribers]
+        words += ["--device", run.device, "--slots", "8", "--slot-bytes", "4k", "--producers", "4"]
         words += ["--ring", "host"] if run.on_gpu else []
         log = run.work / "tokd-gpu.log"  # of the agents before it, too
         had = log.read_text(errors="replace").count("ready: ") if log.exists() else 0
@@ -125,15 +118,8 @@ class Subscriber(Process):
 
     def __init__(self, run: Run, agent: Agent, count: int, **env: str) -> None:
         gpu = run.device[5:] if run.on_gpu else "0"
-        words = [
-            python(),
-            "-B",
-            SUBSCRIBER,
-            agent.subscribers,
-            f"{ROWS}x{DIM}:{run.seed}",
-            count,
-            gpu,
-        ]
+        words = [python(), "-B", SUBSCRIBER, agent.subscribers]
+        words += [f"{ROWS}x{DIM}:{run.seed}", count, gpu]
         super().__init__(run, "subscriber", words, {**os.environ, **group_env(run, env)})
         if self.read_line() != "attached":
             raise Wrong(f"the subscriber did not attach:\n{self.said()}")

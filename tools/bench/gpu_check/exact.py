@@ -140,16 +140,8 @@ class Case:
         for name, x in {**self.tables, "ids": self.ids}.items():
             x.tofile(folder / f"{name}.bin")
         n_positions = N_POSITIONS if self.kind != WORD else 0
-        numbers = (
-            self.kind,
-            self.dtype,
-            self.dim,
-            N_IDS,
-            n_positions,
-            EPSILON,
-            self.position0,
-            batch,
-        )
+        numbers: list[float] = [self.kind, self.dtype, self.dim, N_IDS, n_positions]
+        numbers += [EPSILON, self.position0, batch]
         said = status_said(ran([*program, device, folder, *map(str, numbers)]))
         if said != status:
             raise AssertionError(f"status {said}, expected {status}")

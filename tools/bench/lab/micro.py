@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs tokd-micro, which repeats one small operation and checks it; and the sizes of the caches."""
 
-import json
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
-from bench.lab.cpus import WORKER_CPU
+from bench.lab.cpus import CPUS, WORKER_CPU
 from bench.lab.host_measures import CPU
-from bench.process import ENDS_WITH_US
+from bench.process import json_of
 from bench.programs import TOKD_MICRO
 from bench.task import Missing
 
@@ -21,25 +19,10 @@ UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20}
 
 
 def run(mode: str, ms: int, **options: str | int) -> dict[str, Any]:
-    """The output of tokd-micro on the worker's CPU. Raises OSError with its message if it
-    failed."""
+    """The output of tokd-micro on the worker's CPU. OSError: it failed; its message."""
     given = [word for name, value in options.items() for word in (f"--{name}", str(value))]
-    command = [
-        *ENDS_WITH_US,
-        str(TOKD_MICRO),
-        mode,
-        "--cpu",
-        str(WORKER_CPU),
-        "--ms",
-        str(ms),
-        *given,
-    ]
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=ms / 1000 + LIMIT_S
-    )
-    if done.returncode != 0:
-        raise OSError(f"tokd-micro ended with {done.returncode}: {done.stderr.strip()}")
-    return json.loads(done.stdout)
+    command = [str(TOKD_MICRO), mode, "--cpu", str(WORKER_CPU), "--ms", str(ms), *given]
+    return json_of(command, CPUS, ms / 1000 + LIMIT_S)
 
 
 def caches(folder: Path = CPU / f"cpu{WORKER_CPU}" / "cache") -> dict[int, int]:

@@ -76,13 +76,8 @@ def test_a_server_answers_beside_a_neighbour(module, state, kind, place):
 
 
 def row(index: int, ns: int, failure: str = "", retransmits: int = 0) -> dict[str, str]:
-    return {
-        "index": str(index),
-        "ns": str(ns),
-        "first_ns": str(ns),
-        "failure": failure,
-        "retransmits": str(retransmits),
-    }
+    times = {"ns": str(ns), "first_ns": str(ns)}
+    return {"index": str(index), "failure": failure, "retransmits": str(retransmits)} | times
 
 
 def test_what_has_no_answer_has_no_latency_and_is_counted(module, state):

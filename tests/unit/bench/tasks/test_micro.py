@@ -274,15 +274,9 @@ def test_rdma_is_measured_where_there_is_a_device(tmp_path):
     ("options", "complaint"),
     [
         ([], "give one of chase, copy, scan"),
-        (
-            ["copy", "--bytes", "100", "--from", "200", "--ms", "1"],
-            "--bytes 100: give a multiple of 64",
-        ),
-        (["chase", "--bytes", "64", "--ms", "1"], "--bytes 64: out of range; give 128"),
-        (
-            ["copy", "--bytes", "128", "--from", "64", "--ms", "1"],
-            "--from 64: give --bytes at least",
-        ),
+        (["copy", "--bytes=100", "--from=200", "--ms=1"], "--bytes 100: give a multiple of 64"),
+        (["chase", "--bytes=64", "--ms=1"], "--bytes 64: out of range; give 128"),
+        (["copy", "--bytes=128", "--from=64", "--ms=1"], "--from 64: give --bytes at least"),
     ],
 )
 def test_options_that_cannot_be_are_refused(options, complaint):

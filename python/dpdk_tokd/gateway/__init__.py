@@ -20,6 +20,7 @@
     derender.py     /v1/completions/derender, /v1/chat/completions/derender
     window.py       ids to text in pieces, with nothing kept between them
     deadline.py     a limit of the time that a template takes
+    sockets.py      unix sockets to listen at
     llmd/           llm-d's gRPC service, beside the HTTP server
 
 An endpoint is a function of the models and the request's body, which returns the answer's body, or

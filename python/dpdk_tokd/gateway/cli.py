@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import logging
 import os
 import signal
 import socket
-import stat
 import sys
 from importlib.metadata import version
 from types import FrameType
@@ -35,6 +33,7 @@ from .app import App, Limits
 from .appliances import attach
 from .models import BATCH_MAX, TOKENS_MAX, Model, Models
 from .protocol import Protocol
+from .sockets import listen
 
 if TYPE_CHECKING:
     from .llmd.server import GrpcServer
@@ -205,17 +204,10 @@ def _notify(state: bytes) -> None:
 
 
 def _listen(path: str) -> socket.socket:
-    """In place of a socket that is left over. uvicorn would let everybody connect, whatever the
-    umask is."""
-    listening = socket.socket(socket.AF_UNIX)
     try:
-        with contextlib.suppress(FileNotFoundError):
-            if stat.S_ISSOCK(os.stat(path).st_mode):
-                os.remove(path)
-        listening.bind(path)
+        listening = listen(path)
     except OSError as error:
         raise OSError(f"--uds {path}: {error}") from None
-    listening.listen()
     log.info("HTTP at %s", path)
     return listening
 

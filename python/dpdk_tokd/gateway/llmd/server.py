@@ -23,6 +23,7 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2, reflection_pb2_g
 
 from ..app import App
 from ..errors import Refused
+from ..sockets import check_free
 from .proto import POOL, SERVICE
 from .service import Service
 
@@ -115,8 +116,9 @@ class GrpcServer:
         )
         reflection_pb2_grpc.add_ServerReflectionServicer_to_server(shown, self.server)
         try:
+            check_free(path)
             self.server.add_insecure_port(address)
-        except RuntimeError as error:
+        except (OSError, RuntimeError) as error:
             raise OSError(f"--grpc {address}: {error}") from None
 
     def start(self) -> None:

@@ -574,6 +574,20 @@ def test_the_umask_says_who_may_connect(gpt2_file: Path, tmp_path: Path) -> None
         os.umask(before)
 
 
+@pytest.mark.parametrize("option", ["--uds {}", "--grpc unix:{}"])
+def test_a_socket_that_is_served_is_not_taken(gpt2_file: Path, tmp_path: Path, option: str) -> None:
+    pytest.importorskip("grpc")
+    path = tmp_path / "served"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as other:  # of any type
+        other.bind(str(path))
+        other.listen()
+        options = [*option.format(path).split(), "--port", "0", "--model", f"x={gpt2_file}"]
+        done = subprocess.run([*COMMAND, *options], capture_output=True, text=True, timeout=60)
+    said = f"tokd-gateway: {option.format(path)}: another server listens there: stop it, or give"
+    assert (done.returncode, said in done.stderr) == (1, True), done.stderr
+    assert path.is_socket()
+
+
 def test_curl(gpt2_file: Path, tmp_path: Path) -> None:
     """It asks to continue before it sends a body of over 1 MiB."""
     if shutil.which("curl") is None:

@@ -11,6 +11,7 @@ import functools
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent import futures
 from http import HTTPStatus
@@ -31,6 +32,7 @@ THREADS = 8  # long texts leave some for others
 REFLECTIONS = 2  # at once: a client may ask for as long as it likes, which takes a thread
 DETAILS_MAX = 1000  # characters of an error, which is sent in a header
 BODY_MAX = (1 << 31) - 1
+MESSAGE_S = 5.0  # in which a client has to send its message: until then it has a thread
 LAST_S = 0.1  # for the last answers to be sent, and for those who watch the health to read its end
 OPTIONS = [  # as llm-d's server: proxies ping often
     ("grpc.keepalive_permit_without_calls", 1),
@@ -69,6 +71,45 @@ class _Reflection(reflection.ReflectionServicer):  # type: ignore[misc]
             self._free.release()
 
 
+class _Messages(grpc.ServerInterceptor):  # type: ignore[misc]
+    """Takes the one message of a call, and ends calls whose message does not come."""
+
+    def __init__(self) -> None:
+        self._awaited: dict[Any, float] = {}  # by context: until when
+        self._ended = threading.Event()
+        self.end = self._ended.set
+
+    def intercept_service(self, continuation: Callable[[Any], Any], details: Any) -> Any:
+        handler = continuation(details)
+        if handler is None or handler.request_streaming:
+            return handler
+        behavior, make = handler.unary_unary, grpc.stream_unary_rpc_method_handler
+        if handler.response_streaming:
+            behavior, make = handler.unary_stream, grpc.stream_stream_rpc_method_handler
+
+        @functools.wraps(behavior)  # with the attributes that grpc looks for
+        def call(messages: Iterator[Any], context: Any, *more: Any) -> Any:
+            return behavior(self._first(messages, context), context, *more)
+
+        return make(call, handler.request_deserializer, handler.response_serializer)
+
+    def _first(self, messages: Iterator[Any], context: Any) -> Any:
+        self._awaited[context] = time.monotonic() + MESSAGE_S
+        try:
+            for message in messages:
+                return message
+        finally:
+            del self._awaited[context]
+        context.abort(grpc.StatusCode.UNIMPLEMENTED, "the call has no message: send one")
+
+    def watch(self) -> None:
+        while not self._ended.wait(MESSAGE_S / 5):
+            now = time.monotonic()
+            for context, until in self._awaited.copy().items():
+                if now > until:
+                    context.cancel()
+
+
 def _apart(call: Callable[..., Any], threads: futures.Executor) -> Any:
     """The same call, in other threads than the server's."""
     call = functools.partial(call)
@@ -86,11 +127,13 @@ class GrpcServer:
         self.address = address
         self.service = Service(app.models)
         self.threads = _Threads()
+        self.messages = _Messages()
         app.by_grpc = self.threads.in_progress
         limits = app.limits
         self.server = grpc.server(
             self.threads,
             options=[*OPTIONS, ("grpc.max_receive_message_length", min(limits.body, BODY_MAX))],
+            interceptors=[self.messages],
             maximum_concurrent_rpcs=limits.requests,
         )
         paths = {name: f"/{SERVICE.full_name}/{name}" for name in self.service.calls}
@@ -123,6 +166,7 @@ class GrpcServer:
 
     def start(self) -> None:
         self.server.start()
+        threading.Thread(target=self.messages.watch, name="grpc-messages", daemon=True).start()
         log.info("gRPC at %s", self.address)
 
     def stop(self, seconds: float) -> None:
@@ -132,6 +176,7 @@ class GrpcServer:
         futures.wait(self.threads.in_progress.copy(), timeout=seconds)
         self.server.stop(LAST_S).wait()  # who watches the health would stay for ever
         self.threads.shutdown(wait=False)
+        self.messages.end()
 
 
 CODES = {

@@ -427,6 +427,26 @@ def test_limits_and_metrics_are_those_of_http(model: Model, tmp_path: Path) -> N
     assert 'tokd_gateway_tokens_total{model="gpt2"} 2.0' in page
 
 
+def test_a_message_has_a_time_to_come(model: Model, tmp_path: Path, monkeypatch: Any) -> None:
+    """Those who send none do not keep others out: neither from tokens nor from the health."""
+    monkeypatch.setattr("dpdk_tokd.gateway.llmd.server.MESSAGE_S", 0.2)
+    server = GrpcServer(App(Models([model])), f"unix:{tmp_path / 's'}")
+    server.start()
+    asked = proto.message_class("TokenizeRequest")(input="one", model_name="gpt2")
+    never: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    with grpc.insecure_channel(server.address) as channel:
+        paths = [f"/{NAME}/Tokenize"] * (THREADS + 1) + ["/grpc.health.v1.Health/Check"] * 2
+        silent = [channel.stream_unary(path).future(iter(never.get, None)) for path in paths]
+        channel.unary_unary(paths[0])(asked.SerializeToString(), timeout=60)
+        check = health_pb2_grpc.HealthStub(channel).Check
+        assert check(health_pb2.HealthCheckRequest(), timeout=60).status == HEALTHY
+        assert {call.code().name for call in silent} == {"CANCELLED"}
+        none = channel.stream_unary(paths[0])
+        assert refused(none, iter(())) == ("UNIMPLEMENTED", "the call has no message: send one")
+        never.put(None)  # type: ignore[arg-type]
+    server.stop(60)
+
+
 def test_sigterm_ends_both_servers(gateway: Gateway) -> None:
     """The gateway is gone afterwards. The health is still watched then, and a client of reflection
     has not asked all, which would take 30 s."""

@@ -14,7 +14,7 @@ Ids = npt.NDArray[np.uint32]
 Some = npt.NDArray[Any]  # of the dtype that was asked for
 
 
-def local(texts: list[str]) -> None:
+def local(texts: list[str], either: bool, length: int) -> None:
     tok = dpdk_tokd.Tokenizer.load("gpt2")
     assert_type(tok, dpdk_tokd.Tokenizer)
     ids = tok.encode(texts[0], add_special_tokens=False)
@@ -27,6 +27,10 @@ def local(texts: list[str]) -> None:
     assert_type(batch.tolist(), list[list[int]])
     padded = tok.encode_batch(texts, truncation=512, padding="longest", pad_id=0)
     assert_type(padded, dpdk_tokd.Padded)
+    assert_type(tok.encode_batch(texts, padding=True), dpdk_tokd.Padded)
+    assert_type(tok.encode_batch(texts, padding=False), dpdk_tokd.Batch)
+    assert_type(tok.encode_batch(texts, padding=length), dpdk_tokd.Padded)
+    assert_type(tok.encode_batch(texts, padding=either), dpdk_tokd.Batch | dpdk_tokd.Padded)
     with tok.stream() as stream:
         assert_type(stream, dpdk_tokd.Stream)
         assert_type(stream.feed("Hel"), Some)

@@ -176,7 +176,41 @@ class Tokenizer(libtok.Vocab):
         dtype: DTypeLike = "uint32",
         truncation: bool | int | None = None,
         truncation_side: Side | None = None,
-        padding: Literal[True, "longest"] | int,
+        padding: Literal[True, "longest"],
+        padding_side: Side | None = None,
+        pad_to_multiple_of: int | None = None,
+        pad_id: int | None = None,
+        threads: int | None = None,
+    ) -> Padded: ...
+
+    @overload
+    def encode_batch(  # type: ignore[overload-overlap]  # likewise, either of them
+        self,
+        texts: Iterable[Text],
+        *,
+        add_special_tokens: bool = True,
+        tokens_in_text: TokensInText = "all",
+        dtype: DTypeLike = "uint32",
+        truncation: bool | int | None = None,
+        truncation_side: Side | None = None,
+        padding: bool,
+        padding_side: Side | None = None,
+        pad_to_multiple_of: int | None = None,
+        pad_id: int | None = None,
+        threads: int | None = None,
+    ) -> Batch | Padded: ...
+
+    @overload
+    def encode_batch(
+        self,
+        texts: Iterable[Text],
+        *,
+        add_special_tokens: bool = True,
+        tokens_in_text: TokensInText = "all",
+        dtype: DTypeLike = "uint32",
+        truncation: bool | int | None = None,
+        truncation_side: Side | None = None,
+        padding: int,
         padding_side: Side | None = None,
         pad_to_multiple_of: int | None = None,
         pad_id: int | None = None,

@@ -92,6 +92,7 @@ setup(
     ext_modules=[
         extension(
             "libtok vocab encode encode_batch encode_long spans stream decode options batch encoder pool "
+            "signals "
             "embeddings/engine embeddings/words embeddings/dlpack "
             "text/texts text/json_lines text/lists text/utf8_portable text/utf8_avx512",
             "tokenizer",

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define CHUNK_COST_MIN ((size_t)128 << 10) /* worth waking a thread: it takes 50 us to come */
+#define CHUNK_COST_MAX ((size_t)2 << 20)   /* some 20 ms: between looks for signals */
 #define CHUNKS_A_THREAD 8		   /* so that all end at about the same time */
 
 #define HEAD_ID_BYTES 16	     /* most texts have at least one id for each 16 bytes */
@@ -99,8 +100,8 @@ batch_plan(struct batch *b, uint32_t threads)
 	b->cost = cost;
 	if (cost / threads / CHUNKS_A_THREAD > least)
 		least = cost / threads / CHUNKS_A_THREAD;
-	if (threads == 1)
-		least = SIZE_MAX;
+	if (threads == 1 || least > CHUNK_COST_MAX)
+		least = CHUNK_COST_MAX;
 	b->n_chunks = 0;
 	b->chunk =
 		calloc(cost / least + 1, sizeof(*b->chunk)); /* all but the last cost that much */
@@ -161,6 +162,8 @@ struct work {
 	struct batch *b;
 	atomic_size_t next;  /* chunk that nobody has taken */
 	atomic_uint threads; /* that have begun: each has the encoder of its number */
+	struct signals signals;
+	bool raised; /* an exception, which is set */
 };
 
 /* Chunks are taken in order, and those that were are ended: the first error is always the same. */
@@ -176,6 +179,10 @@ work(void *arg)
 		if (!encode_chunk(b, &b->chunk[i], e, used))
 			atomic_store(&w->next, b->n_chunks);
 		used += b->chunk[i].n_ids;
+		if (signals_raised(&w->signals)) {
+			w->raised = true;
+			atomic_store(&w->next, b->n_chunks);
+		}
 	}
 }
 
@@ -204,8 +211,13 @@ batch_encode(struct batch *b)
 {
 	struct work w = {.b = b};
 
+	signals_begin(&w.signals);
 	pool_run(work, &w, b->n_threads - 1);
-	return add_up(b);
+	if (!w.raised)
+		return add_up(b);
+	b->failed = 0;
+	b->why = (struct tok_result){.status = TOK_BAD};
+	return false;
 }
 
 void

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Many texts, encoded by some threads into one array. Nothing of Python: the GIL is not held. */
+/* Many texts, encoded by some threads into one array. The GIL is not held. */
 #pragma once
 
 #include <tok.h>
 
 #include "encoder.h"
 #include "pool.h"
+#include "signals.h"
 
 #define BATCH_THREADS_MAX (POOL_THREADS_MAX + 1)
 
@@ -36,7 +37,7 @@ struct batch {
 	/* results */
 	size_t n_ids;
 	size_t failed; /* the first text that was refused, and why; TOK_MORE: memory is short;
-			  TOK_BAD without an error: it has a surrogate */
+			  TOK_BAD without an error: it has a surrogate, or an exception is set */
 	struct tok_result why;
 };
 
@@ -62,7 +63,7 @@ void batch_free(struct batch *b);
 
 /*
  * Encode a batch with its plan, encoders and splits. The ids are with the encoders;
- * batch_take() copies all n_ids of them. False: a text was refused, or memory is short.
+ * batch_take() copies all n_ids of them. False: see `why`.
  */
 bool batch_encode(struct batch *b);
 void batch_take(const struct batch *b, uint32_t *ids);

@@ -90,7 +90,8 @@ struct work {
 	uint32_t n_threads;   /* that have begun: each has the encoder of its number */
 	size_t at;	      /* the text below is taken */
 	uint64_t n_taken, n_done;
-	struct tok_result r; /* of the pieces that are done, in order */
+	struct tok_result r;	/* of the pieces that are done, in order */
+	struct signals signals; /* of one thread alone */
 };
 
 /* The number of the next piece, and its bytes; the lock is held. False: there is none. */
@@ -146,6 +147,7 @@ work(void *arg)
 		const bool in_room = n <= 2 * PIECE_BYTES && encoder_room(e, bound);
 		uint32_t *to = in_room ? e->ids : NULL;
 		struct tok_result r;
+		bool raised;
 
 		if (!in_room) {
 			wait_for_turn(w, number);
@@ -153,10 +155,11 @@ work(void *arg)
 		}
 		pthread_mutex_unlock(&w->lock);
 		r = tok_encode(w->v, e->cache, w->text + begin, n, w->flags, to, bound);
+		raised = signals_raised(&w->signals);
 		pthread_mutex_lock(&w->lock);
 		wait_for_turn(w, number);
 		to = w->ids + w->r.produced;
-		piece_done(w, begin, r);
+		piece_done(w, begin, raised ? (struct tok_result){.status = TOK_BAD} : r);
 		/* After an error there is no next place: others would copy to the same one. */
 		if (in_room && w->r.status == TOK_OK) {
 			pthread_mutex_unlock(&w->lock);
@@ -183,6 +186,7 @@ long_encode(const struct tok_vocab *v, struct encoder *const *encoder, uint32_t 
 		.turn = PTHREAD_COND_INITIALIZER,
 		.r = {.status = TOK_OK, .produced = around ? t->n_before : 0}};
 
+	signals_begin(&w.signals);
 	pool_run(work, &w, threads - 1);
 	if (around && w.r.status == TOK_OK) {
 		memcpy(ids, t->before, t->n_before * sizeof(*ids));

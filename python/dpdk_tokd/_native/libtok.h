@@ -99,7 +99,7 @@ bool options_init(void);
  */
 int text_take(struct encoder_text *text, Py_buffer *b, PyObject *o, Py_ssize_t index);
 
-/* encoder_utf8() of this str was not TOK_OK, but `status`: sets the exception; NULL. */
+/* Encoding this str gave `status` without an error: sets the exception, if none is; NULL. */
 PyObject *raise_text(enum tok_status status, PyObject *o, Py_ssize_t index);
 
 #define HUGE_PAGE ((size_t)2 << 20) /* bytes */
@@ -135,12 +135,13 @@ const char *why_of(struct tok_result r);
 /*
  * Make *text UTF-8 and encode it, on `threads` threads with an encoder each. If `cut` keeps only
  * the first ids, the rest of the text is not encoded. Always call ids_free(). TOK_MORE: memory is
- * short; TOK_BAD without an error: the text has a surrogate. Uses nothing of Python.
+ * short; TOK_BAD without an error: the text has a surrogate, or an exception is set. Without the
+ * GIL.
  */
 struct tok_result encode_all(const struct vocab *v, struct encoder_text *text, uint32_t flags,
 	const struct batch_cut *cut, struct ids *ids, struct encoder *const *e, uint32_t threads);
 
-/* ---- a long text (encode_long.c; nothing of Python) ---- */
+/* ---- a long text (encode_long.c; without the GIL) ---- */
 
 #define LONG_BYTES ((size_t)512 << 10)
 

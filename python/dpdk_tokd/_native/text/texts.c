@@ -58,6 +58,8 @@ text_take(struct encoder_text *text, Py_buffer *b, PyObject *o, Py_ssize_t index
 PyObject *
 raise_text(enum tok_status status, PyObject *o, Py_ssize_t index)
 {
+	if (PyErr_Occurred()) /* of a signal's handler */
+		return NULL;
 	if (status == TOK_MORE)
 		return PyErr_NoMemory();
 	if (PyUnicode_AsUTF8AndSize(o, NULL) == NULL && index >= 0) /* names the surrogate */

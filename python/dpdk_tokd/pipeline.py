@@ -5,18 +5,17 @@ from libtok or from an appliance. Imports transformers and torch when it starts.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias, get_args
 
 import numpy as np
 
 from . import wire
+from ._arguments import check_number, check_several, check_type, check_word
 from .client import Client
 from .tokenizer import Batch, Tokenizer
-from .tokenizer.batch import Ids, NDArray
+from .tokenizer.batch import LENGTH_MAX, Ids, NDArray
 
 Task: TypeAlias = Literal["feature-extraction", "text-classification"]
-
-_TASKS = ("feature-extraction", "text-classification")
 
 
 class Pipeline:
@@ -50,11 +49,12 @@ class Pipeline:
         """
         self._task = None if model is None else task
         self._model = task if model is None else model
-        if self._task not in (None, *_TASKS):
-            raise ValueError(f"task {task!r}: implemented: {', '.join(_TASKS)}")
-        if batch_size < 1:
-            raise ValueError(f"batch_size={batch_size}: give at least 1")
-        self._server, self._batch_size, self._options = server, batch_size, options
+        if self._task is not None:
+            check_word("task", task, get_args(Task))
+        check_type("model", self._model, str, "a str")
+        check_number("batch_size", batch_size, LENGTH_MAX, least=1)
+        self._server = None if server is None else _address(server)
+        self._batch_size, self._options = batch_size, options
         self._pipe: Any = None
         self._client: Client | None = None
         self._stopped = False
@@ -73,8 +73,7 @@ class Pipeline:
         task = self._task or _task_of(transformers.AutoConfig.from_pretrained(self._model))
         self._tokenizer = Tokenizer.from_pretrained(self._model)
         if self._server is not None:
-            host, port = _address(self._server)
-            self._client = Client(host, port, vocab=self._tokenizer.checksum)
+            self._client = Client(*self._server, vocab=self._tokenizer.checksum)
         pipe = transformers.pipeline(task, self._model, **self._options)
         self._most = min(
             pipe.tokenizer.model_max_length,
@@ -111,6 +110,7 @@ class Pipeline:
     def batch(self, texts: Sequence[str], **options: Any) -> list[Any]:
         """A result for each text, in order. Options and errors as for a call; RuntimeError: it is
         stopped."""
+        check_several("texts", texts, "texts")
         if self._stopped:
             raise RuntimeError("the pipeline is stopped: call start()")
         self.start()
@@ -174,6 +174,7 @@ def _task_of(config: Any) -> Task:
 
 def _address(server: str) -> tuple[str, int]:
     """Of "host", "host:port", "[address]:port"."""
+    check_type("server", server, str, 'a str, "host" or "host:port"')
     host, colon, port = server.rpartition(":")
     if not colon or server.endswith("]") or (":" in host and not host.startswith("[")):
         host, port = server, str(wire.PORT)

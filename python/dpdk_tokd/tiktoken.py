@@ -10,11 +10,13 @@ from functools import cached_property, lru_cache
 from itertools import groupby
 from operator import index
 from pathlib import Path
+from types import NoneType
 from typing import Literal
 
+from ._arguments import check_type, unsigned
 from ._native import libtok
 from .tokenizer import Tokenizer
-from .tokenizer.batch import ID_MAX, Uint32Ids, unsigned
+from .tokenizer.batch import ID_MAX, Uint32Ids
 from .tokenizer.decode import IdRangeError, ids_for
 
 Allowed = Literal["all"] | AbstractSet[str]
@@ -194,7 +196,7 @@ class Encoding:
 
     def decode_single_token_bytes(self, token: int) -> bytes:
         """Bytes of one id. KeyError: it is unknown. OverflowError as in `decode_bytes`."""
-        return self._tokenizer.token(unsigned(token, ID_MAX))
+        return self._tokenizer.token(unsigned("token", token, ID_MAX))
 
     def decode_tokens_bytes(self, tokens: Sequence[int]) -> list[bytes]:
         """Bytes of each id."""
@@ -293,7 +295,10 @@ def as_tiktoken(tokenizer: Tokenizer, name: str | None = None) -> Encoding:
 
     name: by default that of the vocabulary.
     ValueError: tokens in a row are not the text, which that interface takes for granted.
+    TypeError: it is no Tokenizer.
     """
+    check_type("tokenizer", tokenizer, Tokenizer, "what Tokenizer.load makes")
+    check_type("name", name, (str, NoneType), "a str or None")
     info = tokenizer.info
     if info.normalizer not in _NORMALIZERS:
         raise ValueError(

@@ -210,8 +210,6 @@ client_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 	if (!PyArg_ParseTuple(args, "siIIII", &host, &port, &options.vocab, &options.timeout_ms,
 		    &options.requests, &options.mtu))
 		return NULL;
-	if (port < 1 || port > UINT16_MAX)
-		return PyErr_Format(PyExc_ValueError, "port=%d: give 1 to 65535", port);
 	Py_BEGIN_ALLOW_THREADS
 	opened = tokd_client_open(host, (uint16_t)port, &options, error);
 	why = errno;

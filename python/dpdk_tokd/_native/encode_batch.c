@@ -161,11 +161,10 @@ vocab_encode_texts(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject
 		return NULL;
 	}
 	threads = PyLong_AsLong(args[1]);
-	if (threads == -1 && PyErr_Occurred())
+	if (threads < 1 || threads > BATCH_THREADS_MAX) { /* encode_batch() has checked it */
+		PyErr_BadInternalCall();
 		return NULL;
-	if (threads < 1 || threads > BATCH_THREADS_MAX)
-		return PyErr_Format(PyExc_ValueError, "threads: %ld: expected 1 to %d", threads,
-			BATCH_THREADS_MAX);
+	}
 	if (!how_take(&h, v, "encode_batch", HOW_BATCH, names, args + n))
 		return NULL;
 	if (texts_take(&texts, args[0])) {

@@ -93,20 +93,11 @@ prepare_first_call(struct vocab *v)
 	Py_XDECREF(text);
 }
 
-/* Converters of PyArg_ParseTuple: a str to bytes, as the path need not be UTF-8. */
-static int
-path_bytes(PyObject *o, void *bytes)
-{
-	if (o == NULL || PyUnicode_Check(o))
-		return PyUnicode_FSConverter(o, bytes);
-	PyErr_Format(PyExc_TypeError, "expected a path as str, not %s", Py_TYPE(o)->tp_name);
-	return 0;
-}
-
+/* A converter of PyArg_ParseTuple: a str to bytes, as the path need not be UTF-8. */
 static int
 path_bytes_or_none(PyObject *o, void *bytes)
 {
-	return o == Py_None ? 1 : path_bytes(o, bytes);
+	return o == Py_None ? 1 : PyUnicode_FSConverter(o, bytes);
 }
 
 static PyObject *
@@ -123,7 +114,7 @@ vocab_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 
 	if (PyTuple_Size(args) < 5) /* by a user */
 		return PyErr_Format(PyExc_TypeError, "use Tokenizer.load(name_or_path)");
-	if (!PyArg_ParseTuple(args, "O&zO&zp|y*", path_bytes, &name, &opts.pretokenizer,
+	if (!PyArg_ParseTuple(args, "O&zO&zp|y*", PyUnicode_FSConverter, &name, &opts.pretokenizer,
 		    path_bytes_or_none, &search_path, &opts.algo, &strict, &text))
 		return NULL;
 	path = PyBytes_AS_STRING(name);
@@ -185,10 +176,14 @@ vocab_info(PyObject *self, PyObject *unused)
 static PyObject *
 vocab_token(PyObject *self, PyObject *id)
 {
-	Py_ssize_t n = PyNumber_AsSsize_t(id, NULL); /* the nearest one, if it does not fit */
 	const uint8_t *bytes;
 	uint32_t len;
+	Py_ssize_t n;
 
+	if (!PyIndex_Check(id))
+		return PyErr_Format(
+			PyExc_TypeError, "id: expected a number, got %.100s", Py_TYPE(id)->tp_name);
+	n = PyNumber_AsSsize_t(id, NULL); /* the nearest one, if it does not fit */
 	if (n == -1 && PyErr_Occurred())
 		return NULL;
 	bytes = n < 0 || n > UINT32_MAX

@@ -16,13 +16,15 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from types import NoneType
 from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
+from .._arguments import check_number, check_path, check_several, check_type, check_word
 from .._cpus import cpus
 from ..tokenizer import Stream, Tokenizer
-from ..tokenizer.batch import Ids, TokensInText, check_number
+from ..tokenizer.batch import Ids, TokensInText
 from ..tokenizer.info import file_state
 from .errors import BulkError
 from .sinks import Lengths, Sink, To, durable, locked, rename, sink_of
@@ -87,16 +89,21 @@ def encode_files(
     BulkError names the file, line and remedy; ValueError: the vocabulary cannot be loaded, or an
     argument is wrong or would be ignored.
     """
-    for name, value, known in (("to", to, To), ("kind", "text" if kind is None else kind, Kind)):
-        if value not in get_args(known):
-            raise ValueError(f"{name}: {value!r}: expected one of {', '.join(get_args(known))}")
+    check_word("to", to, get_args(To))
+    if kind is not None:
+        check_word("kind", kind, get_args(Kind))
+    check_path("vocab", vocab)
+    check_several("inputs", inputs, "paths")
+    check_word("tokens_in_text", tokens_in_text, get_args(TokensInText))
+    for name, value in (("field", field), ("separator", separator)):
+        check_type(name, value, (str, NoneType), "a str or None")
     if jobs is not None:
         check_number("jobs", jobs, JOBS_MAX, least=1)
     options["tokens_in_text"] = tokens_in_text
     tokenizer = Tokenizer.load(vocab)
     source = Source(kind, "text" if field is None else field, _separator(separator))
     job = _Job(tokenizer, source, _id_of(tokenizer, append), options)
-    paths = [os.fspath(path) for path in inputs]
+    paths = [check_path(f"inputs[{i}]", path) for i, path in enumerate(inputs)]
     sizes = [_size(path) for path in paths]
     states = [[os.path.abspath(path), *file_state(path)[1:]] for path in paths]
     if separator is not None and "text" not in map(source.kind_of, paths):
@@ -153,7 +160,7 @@ def _separator(text: str | None) -> bytes | None:
 
 
 def _target(out: str | os.PathLike[str]) -> Path:
-    path = Path(out)
+    path = Path(check_path("out", out))
     if path.name in ("", ".."):
         raise BulkError(f"output {os.fspath(out)!r}: no name: give FOLDER/NAME")
     if not path.parent.is_dir():
@@ -175,8 +182,10 @@ def _id_of(tokenizer: Tokenizer, token: str | int | None) -> int | None:
     """The id that ends documents."""
     if token is None:
         return None
-    id = token if isinstance(token, int) else tokenizer.token_to_id(token)
-    if id is not None and 0 <= id < tokenizer.vocab_size:
+    if isinstance(token, int):
+        return check_number("append", token, tokenizer.vocab_size - 1)
+    check_type("append", token, str, "a token as str, or an id")
+    if (id := tokenizer.token_to_id(token)) is not None:
         return id
     known = ", ".join([*tokenizer.special_tokens][:8]) or "none"
     raise BulkError(

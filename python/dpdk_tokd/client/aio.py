@@ -11,6 +11,7 @@ from copy import copy
 from typing import Self, SupportsIndex
 
 from .. import wire
+from .._arguments import check_number
 from .._native import libtokd as native
 from ..tokenizer.batch import Uint32Ids
 from ..tokenizer.decode import IdsLike, ids_for
@@ -46,9 +47,8 @@ class AsyncClient:
 
         in_flight: texts in flight at once, 1 to 65536; further calls wait.
         """
-        check_options(vocab, timeout, mtu)
-        if not 1 <= in_flight <= REQUESTS_MAX:
-            raise ValueError(f"in_flight={in_flight}: give 1 to {REQUESTS_MAX}")
+        check_options(host, port, vocab, timeout, mtu)
+        check_number("in_flight", in_flight, REQUESTS_MAX, least=1)
         self._arguments = (host, port, vocab, timeout, in_flight, mtu)
         self._timeout = timeout
         self._slots = asyncio.Semaphore(in_flight)

@@ -8,11 +8,13 @@ import socket
 
 import numpy as np
 
+from .._arguments import check_number, check_seconds, check_type
 from .._native import libtokd as native
-from ..tokenizer.batch import Uint32Ids
+from ..tokenizer.batch import ID_MAX, Uint32Ids
 from ..wire import Reason
 
-TIMEOUT_MAX_S = 86400
+TIMEOUT_MIN_S, TIMEOUT_MAX_S = 0.001, 86400
+PORT_MAX = MTU_MAX = 65535
 
 
 class TokdError(RuntimeError):
@@ -24,21 +26,19 @@ class TokdError(RuntimeError):
         self.reason = reason
 
 
-def check_options(vocab: int, timeout: float, mtu: int) -> None:
-    """ValueError: one is out of range."""
-    if not 0 < timeout <= TIMEOUT_MAX_S:
-        raise ValueError(f"timeout={timeout}: give seconds above 0, at most {TIMEOUT_MAX_S}")
-    if not 0 <= vocab < 1 << 32:
-        raise ValueError(f"vocab={vocab}: give a checksum of 32 bits, or 0")
-    if mtu < 0:
-        raise ValueError(f"mtu={mtu}: give bytes, or 0")
+def check_options(host: str, port: int, vocab: int, timeout: float, mtu: int) -> None:
+    """ValueError: one is out of range; TypeError: the host is no str."""
+    check_type("host", host, str, "a str")
+    check_number("port", port, PORT_MAX, least=1)
+    check_number("vocab", vocab, ID_MAX)
+    check_seconds("timeout", timeout, TIMEOUT_MIN_S, TIMEOUT_MAX_S)
+    check_number("mtu", mtu, MTU_MAX)
 
 
 def opened(
     host: str, port: int, vocab: int, timeout: float, requests: int, mtu: int
 ) -> native.Client:
-    """The library's client. Raises ValueError for an argument out of range, otherwise OSError."""
-    check_options(vocab, timeout, mtu)
+    """The library's client, of checked options. OSError; ValueError: the host is none."""
     try:
         return native.Client(host, port, vocab, math.ceil(timeout * 1e3), requests, mtu)
     except OSError as e:

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import suppress
 from types import AsyncGeneratorType
 from typing import Any, Literal, NamedTuple, Self, SupportsIndex, cast
 
 from .. import wire
+from .._arguments import check_number
 from .._closing import Closing
 from .._native import libtokd as native
 from ..tokenizer.stream import Text
@@ -33,10 +34,11 @@ class Made(NamedTuple):
 
 
 def _bytes_of(text: Any) -> bytes:
-    view = memoryview(text)
-    if view.ndim != 1 or view.itemsize != 1:  # an array of numbers
-        raise TypeError(f"text: expected str or bytes, got {type(text).__name__}")
-    return bytes(view)
+    with suppress(TypeError):
+        view = memoryview(text)
+        if view.ndim == view.itemsize == 1:  # no array of numbers
+            return bytes(view)
+    raise TypeError(f"text: expected str or bytes, got {type(text).__name__}")
 
 
 class Prompt:
@@ -44,11 +46,7 @@ class Prompt:
 
     def __init__(self, text: Text, max_tokens: SupportsIndex, skip_special_tokens: bool) -> None:
         """ValueError, TypeError: what cannot be sent."""
-        if isinstance(max_tokens, bool):
-            raise TypeError("max_tokens is a bool: give a number of ids")
-        self.limit = operator.index(max_tokens)
-        if not 1 <= self.limit <= wire.GENERATE_MOST:
-            raise ValueError(f"max_tokens={self.limit}: give 1 to {wire.GENERATE_MOST}")
+        self.limit = check_number("max_tokens", max_tokens, wire.GENERATE_MOST, least=1)
         self.text = text.encode() if isinstance(text, str) else _bytes_of(text)
         self.flags = native.GENERATE | (native.SKIP_SPECIAL if skip_special_tokens else 0)
 

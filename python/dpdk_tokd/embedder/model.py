@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from .._arguments import check_path, check_several
 from ..tokenizer import Batch, Tokenizer
 from ..tokenizer.batch import Ids, NDArray
 
@@ -89,7 +90,7 @@ class Embedder:
 
         NoEmbedder says what is missing; ValueError: libtok cannot load the vocabulary.
         """
-        self.folder = folder = os.fspath(folder)
+        self.folder = folder = check_path("folder", folder)
         modules = _read(folder, MODULES)
         if modules is None:
             raise NoEmbedder(
@@ -127,6 +128,7 @@ class Embedder:
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """A vector for each text: float32, shape (texts, dimensions)."""
+        check_several("texts", texts, "texts")
         prompt = self.prompts.get(self.default_prompt or "", "")
         given = [prompt + text for text in texts] if prompt else texts
         vectors = self.vectors(self.tokenizer.encode_batch(given, truncation=self.max_tokens))

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .._arguments import check_path, check_seconds
 from .._native import libtok
 from .._polling import PollingReader
 from ..ring.errors import RingDropped, RingError
@@ -58,7 +59,9 @@ class EmbeddingReader(PollingReader[Embedding]):
         RingRefused: for example, too many subscribers are attached; RingError: the answer violates
         embeddings.h, or the rows are in GPU memory that this process cannot open.
         """
-        self._path = os.fspath(path)
+        self._path = check_path("path", path)
+        if timeout is not None:
+            check_seconds("timeout", timeout)
         self._timeout = timeout
         self._gone = False
         self._polls = 0

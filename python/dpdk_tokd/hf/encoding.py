@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
-from ..tokenizer.batch import ID_MAX, unsigned
+from .._arguments import unsigned
+from ..tokenizer.batch import ID_MAX
 
 T = TypeVar("T")
 Offset = tuple[int, int]
@@ -218,7 +219,7 @@ class Encoding:
 
     def token_to_sequence(self, token_index: int) -> int | None:
         """0 or 1; None: the token is of none, or there is no such token."""
-        token_index = unsigned(token_index)
+        token_index = unsigned("token_index", token_index)
         if token_index > len(self):
             return None
         if not self._ranges:
@@ -239,7 +240,8 @@ class Encoding:
 
     def word_to_tokens(self, word_index: int, sequence_index: int = 0) -> tuple[int, int] | None:
         """Tokens [begin, end) of a word; None: it has none."""
-        tokens, word_index = self._range(sequence_index), unsigned(word_index, ID_MAX)
+        tokens = self._range(sequence_index)
+        word_index = unsigned("word_index", word_index, ID_MAX)
         found = []
         for at in tokens:
             word = self.word_ids[at]
@@ -256,7 +258,7 @@ class Encoding:
 
     def char_to_token(self, char_pos: int, sequence_index: int = 0) -> int | None:
         """The first token with this character; None: no token has it."""
-        tokens, char_pos = self._range(sequence_index), unsigned(char_pos)
+        tokens, char_pos = self._range(sequence_index), unsigned("char_pos", char_pos)
         for at in tokens:
             begin, end = self.offsets[at]
             if begin <= char_pos < end:
@@ -278,6 +280,7 @@ class Encoding:
         """Keep max_length tokens; the rest goes to `overflowing`, in parts that have `stride`
         tokens in common with the part before. ValueError: stride is not below max_length."""
         _check_side(direction, "truncation")
+        max_length, stride = unsigned("max_length", max_length), unsigned("stride", stride)
         n = len(self)
         if max_length >= n:
             return
@@ -303,7 +306,7 @@ class Encoding:
         _check_side(direction, "padding")
         for other in self._overflowing:
             other.pad(length, direction, pad_id, pad_type_id, pad_token)
-        n = unsigned(length) - len(self)
+        n = unsigned("length", length) - len(self)
         if n <= 0:
             return
         given = Given([pad_id] * n, [pad_token] * n)
@@ -354,7 +357,7 @@ class Encoding:
         return found
 
     def _range(self, sequence: int) -> range:
-        return self._ranges.get(unsigned(sequence), range(len(self)))
+        return self._ranges.get(unsigned("sequence_index", sequence), range(len(self)))
 
     def _slice(self, begin: int, end: int) -> list[Part]:
         parts, at = [], 0

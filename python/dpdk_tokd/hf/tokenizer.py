@@ -4,22 +4,22 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from functools import cached_property
 from itertools import islice, pairwise
 from operator import index
-from typing import Any, cast
+from typing import Any, cast, get_args
 from unicodedata import is_normalized
 
 import numpy as np
 import numpy.typing as npt
 
+from .._arguments import check_path, check_several, check_type, check_word, unsigned
 from .._native import libtok
 from ..tokenizer import Tokenizer
-from ..tokenizer.batch import ID_MAX, unsigned
+from ..tokenizer.batch import ID_MAX
 from ..tokenizer.info import file_state
 from . import nfc
 from .decoders import Json, decoder, errors_of
@@ -176,18 +176,20 @@ class HFTokenizer:
     @classmethod
     def from_str(cls, text: str) -> HFTokenizer:
         """Load the text of a `tokenizer.json`. ValueError: libtok refuses it, and why."""
+        check_type("text", text, str, "a str")
         return cls.from_buffer(text.encode())
 
     @classmethod
     def from_buffer(cls, buffer: bytes) -> HFTokenizer:
         """Load the bytes of a `tokenizer.json`. ValueError as in `from_str`."""
+        check_type("buffer", buffer, (bytes, bytearray, memoryview), "bytes")
         tokenizer = _load(buffer)  # its errors say more than those of json
         return cls(json.loads(bytes(buffer)), tokenizer)
 
     @classmethod
     def from_file(cls, path: str) -> HFTokenizer:
         """Load any vocabulary that `Tokenizer.load` reads, with its errors."""
-        return as_hf(Tokenizer.load(os.fspath(path)))
+        return as_hf(Tokenizer.load(check_path("path", path)))
 
     @classmethod
     def from_pretrained(
@@ -199,7 +201,7 @@ class HFTokenizer:
 
         return cls.from_file(
             vocabulary_of(
-                identifier,
+                check_path("identifier", identifier),
                 revision=revision,
                 token=token,
                 cache_dir=None,
@@ -271,9 +273,9 @@ class HFTokenizer:
     ) -> list[Encoding]:
         """Encode many; each is a text, or a pair of two texts. An Encoding of each, in their order.
         Errors as in `encode`; they name the text by its number."""
-        if isinstance(input, str):
-            raise TypeError("input: expected a list of texts or pairs, got one text")
-        if type(input) is list and len(input) == 1 and isinstance(input[0], str):
+        if type(input) is not list:
+            check_several("input", input, "texts")
+        elif len(input) == 1 and isinstance(input[0], str):
             return [self.encode(input[0], None, is_pretokenized, add_special_tokens)]
         inputs = [_sequences(one, is_pretokenized, f"input {i}") for i, one in enumerate(input)]
         return self._encoded(inputs, is_pretokenized, add_special_tokens)
@@ -376,9 +378,12 @@ class HFTokenizer:
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
         """Text of ids; unknown ones are left out. TypeError: these are no integers. OverflowError:
         one is not an unsigned 32-bit number."""
-        kept = [*map(index, ids)]
+        try:
+            kept = [*map(index, ids)]
+        except TypeError:
+            raise TypeError(f"ids: expected a list of numbers, got {ids!r:.100}") from None
         for id in (min(kept, default=0), max(kept, default=0)):
-            unsigned(id, ID_MAX)
+            unsigned("ids", id, ID_MAX)
         if skip_special_tokens:
             kept = [id for id in kept if id not in self._special]
         if self._errors is not None:
@@ -453,14 +458,13 @@ class HFTokenizer:
 
     def token_to_id(self, token: str) -> int | None:
         """The id of a token, as the file spells it; None: there is none."""
-        if not isinstance(token, str):
-            raise TypeError(f"token: expected a str, got {type(token).__name__}")
+        check_type("token", token, str, "a str")
         return self._added_ids.get(token, self._vocab.get(token))
 
     def id_to_token(self, id: int) -> str | None:
         """The token of an id, as the file spells it; None: there is none. OverflowError: it is
         not an unsigned 32-bit number."""
-        return self._spelled.get(unsigned(id, ID_MAX))
+        return self._spelled.get(unsigned("id", id, ID_MAX))
 
     @cached_property
     def _vocab(self) -> dict[str, int]:
@@ -491,8 +495,7 @@ class HFTokenizer:
         return self._add(tokens, special=True)
 
     def _add(self, tokens: Sequence[Any], special: bool) -> int:
-        if isinstance(tokens, str):
-            raise TypeError("tokens: expected a list of tokens, got one")
+        check_several("tokens", tokens, "tokens")
         self._complete()
         added, n_new = dict(self._added), 0
         size = self.get_vocab_size(with_added_tokens=False)
@@ -528,11 +531,8 @@ class HFTokenizer:
         direction is unknown, or there is no room for the stride; OverflowError: a number is
         negative. Encoding with a template that has more than max_length tokens is a ValueError
         then."""
-        if strategy not in _STRATEGIES.values():
-            raise ValueError(
-                f"strategy: {strategy!r}: expected one of {list(_STRATEGIES.values())}"
-            )
-        max_length, stride = unsigned(max_length), unsigned(stride)
+        check_word("strategy", strategy, _STRATEGIES.values())
+        max_length, stride = unsigned("max_length", max_length), unsigned("stride", stride)
         room = max_length - self.num_special_tokens_to_add(False)
         if 0 <= room < stride:
             raise ValueError(f"stride: {stride} is above the {room} tokens that a text may have")
@@ -566,9 +566,13 @@ class HFTokenizer:
         """Pad from now on to `length` tokens (None: those of the batch's longest), rounded up to
         `pad_to_multiple_of`. ValueError: direction is unknown; OverflowError: a number is
         negative, or no id."""
-        pad_id, pad_type_id = unsigned(pad_id, ID_MAX), unsigned(pad_type_id, ID_MAX)
-        length = None if length is None else unsigned(length)
-        multiple = None if pad_to_multiple_of is None else unsigned(pad_to_multiple_of)
+        pad_id = unsigned("pad_id", pad_id, ID_MAX)
+        pad_type_id = unsigned("pad_type_id", pad_type_id, ID_MAX)
+        check_type("pad_token", pad_token, str, "a str")
+        length = None if length is None else unsigned("length", length)
+        multiple = pad_to_multiple_of
+        if multiple is not None:
+            multiple = unsigned("pad_to_multiple_of", multiple)
         self._padding = self._document["padding"] = {
             "strategy": "BatchLongest" if length is None else {"Fixed": length},
             "direction": _side(direction).capitalize(),
@@ -696,9 +700,8 @@ _STRATEGIES: dict[str, Strategy] = {
 
 
 def _side(direction: str) -> Direction:
-    if direction in ("left", "right"):
-        return cast(Direction, direction)
-    raise ValueError(f"direction: {direction!r}: expected 'left' or 'right'")
+    check_word("direction", direction, get_args(Direction))
+    return cast(Direction, direction)
 
 
 def _flags(token: Any, special: bool | None = None) -> Json:
@@ -764,7 +767,9 @@ def as_hf(tokenizer: Tokenizer) -> HFTokenizer:
 
     Of a SentencePiece .model and of a .tokv there is no `tokenizer.json`: what shows, changes or
     saves its parts is a ValueError; the rest works. ValueError: the file was changed since.
+    TypeError: it is no Tokenizer.
     """
+    check_type("tokenizer", tokenizer, Tokenizer, "what Tokenizer.load makes")
     if tokenizer.info.format == "tokenizer.json":
         with open(cast(str, tokenizer._path), encoding="utf-8") as file:
             document = json.load(file)

@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass
 from typing import get_args
 
+from .._arguments import check_path, check_seconds
 from .._native import libtokd as native
 from .._polling import PollingReader
 from ..tokenizer.block_keys import Scheme
@@ -79,7 +80,9 @@ class RingReader(PollingReader[TokenRange]):
         OSError: no such socket, or no permission; RingRefused: for example, all readers' slots are
         taken; RingError: the answer violates ring.h.
         """
-        self._path = os.fspath(socket_path)
+        self._path = check_path("socket_path", socket_path)
+        if timeout is not None:
+            check_seconds("timeout", timeout)
         self._timeout = timeout
         self._tap = tap
         self._streams = OpenStreams() if reconnect else None

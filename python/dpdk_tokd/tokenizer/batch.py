@@ -18,6 +18,7 @@ from typing import (
 
 import numpy as np
 
+from .._arguments import check_number, check_word
 from .._native import libtok
 
 if TYPE_CHECKING:
@@ -36,35 +37,6 @@ TokensInText: TypeAlias = Literal["all", "not-special", "none"]
 
 LENGTH_MAX = 2**31 - 1
 ID_MAX = 2**32 - 1
-SIZE_MAX = 2**64 - 1  # as `tokenizers` counts
-
-
-def unsigned(value: int, most: int = SIZE_MAX) -> int:
-    """`value` as an int; OverflowError, as in `tokenizers` and `tiktoken`, if it is negative or
-    above `most`."""
-    number = operator.index(value)
-    if not 0 <= number <= most:
-        raise OverflowError(f"{number}: expected a number from 0 to {most}")
-    return number
-
-
-def check_side(argument: str, side: Side | None) -> Side | None:
-    """`side`, or ValueError."""
-    if side is not None and side not in get_args(Side):
-        raise ValueError(f'{argument}: {side!r}: expected "left" or "right"')
-    return side
-
-
-def check_number(argument: str, value: int, most: int, *, least: int = 0, words: str = "") -> int:
-    """`value` as an int from `least` to `most`, or ValueError; `words` names other accepted
-    values."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = least - 1
-    if not least <= number <= most:
-        raise ValueError(f"{argument}: {value!r}: expected {words}a number from {least} to {most}")
-    return number
 
 
 def _tensor(array: NDArray[Any]) -> torch.Tensor:
@@ -164,7 +136,10 @@ class Batch:
             return _tensor(self.ids), _tensor(self.splits)
         if pad_id is None:
             raise ValueError("pad_id: give the id to pad with")
-        length = None if padding == "longest" else padding
+        length = None
+        if padding != "longest":
+            words = 'False, "longest" or '
+            length = check_number("padding", padding, LENGTH_MAX, words=words)
         return self.padded(length, pad_id=pad_id, side=side, multiple_of=multiple_of).to_torch()
 
     def padded(
@@ -181,7 +156,7 @@ class Batch:
         Both are at most 2**31 - 1; mind the memory for the rows. side: where `pad_id` is put.
         ValueError: a text has more ids than that, or an argument is out of range.
         """
-        check_side("side", side)
+        check_word("side", side, get_args(Side))
         check_number("pad_id", pad_id, int(np.iinfo(self.ids.dtype).max))
         if length is not None:
             check_number("length", length, LENGTH_MAX)

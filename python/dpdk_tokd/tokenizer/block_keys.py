@@ -8,7 +8,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, Literal, TypeAlias
 
-from .batch import NDArray, check_number
+from .._arguments import check_number
+from .batch import NDArray
 from .decode import IdsLike, ids_for
 
 Scheme: TypeAlias = Literal["llm-d", "vllm-sha256-cbor", "vllm-xxhash-cbor"]

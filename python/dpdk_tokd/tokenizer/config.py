@@ -6,9 +6,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
-from .batch import LENGTH_MAX, Side, check_side
+from .._arguments import check_word
+from .batch import LENGTH_MAX, Side
 
 Message: TypeAlias = Mapping[str, Any]  # of a conversation
 
@@ -116,8 +117,8 @@ def config_of(folder: str) -> Config:
     length = document.get("model_max_length")
     known = isinstance(length, int) and 0 < length <= LENGTH_MAX  # 10**30 stands for no limit
     templates = _templates(folder, path, document.get("chat_template"))
-    truncation, padding = (
-        check_side(f"{path}: {name}", document.get(name))
-        for name in ("truncation_side", "padding_side")
-    )
+    truncation, padding = document.get("truncation_side"), document.get("padding_side")
+    for name, side in (("truncation_side", truncation), ("padding_side", padding)):
+        if side is not None:
+            check_word(f"{path}: {name}", side, get_args(Side))
     return Config(folder, special, length if known else None, templates, truncation, padding)

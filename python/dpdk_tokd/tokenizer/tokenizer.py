@@ -9,8 +9,9 @@ from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Literal, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args, overload
 
+from .._arguments import check_number, check_path, check_several, check_type, check_word
 from .._cpus import cpus, quota
 from .._native import libtok
 from .batch import (
@@ -22,8 +23,6 @@ from .batch import (
     Padded,
     Side,
     TokensInText,
-    check_number,
-    check_side,
 )
 from .block_keys import block_keys
 from .config import Config, Message, config_of
@@ -94,12 +93,14 @@ class Tokenizer(libtok.Vocab):
         algo: "exact" (the default), or "greedy": longest match within pretokens.
         ValueError names the file and what is wrong with it.
         """
-        path = os.fspath(name_or_path)
+        path = check_path("name_or_path", name_or_path)
+        for argument, value in (("pretokenizer", pretokenizer), ("algo", algo)):
+            check_type(argument, value, (str, NoneType), "a str or None")
         if path is not name_or_path:
             path = os.path.join(os.curdir, path)  # as it is, where it begins with a slash
             if search_path is not None:
                 raise ValueError(f"search_path: {name_or_path!r} is a path, not a name to look up")
-        folders = None if search_path is None else os.fspath(search_path)
+        folders = None if search_path is None else check_path("search_path", search_path)
         try:
             return cls(path, pretokenizer, folders, algo, strict_utf8)
         except ValueError as error:
@@ -136,18 +137,19 @@ class Tokenizer(libtok.Vocab):
         installed (`pip install dpdk-tokd[hub]`); FileNotFoundError: there is no such file;
         and the errors of huggingface_hub.
         """
-        if os.path.isdir(name):
+        path = check_path("name", name)
+        if os.path.isdir(path):
             given = {"revision": revision, "token": token, "cache_dir": cache_dir}
             for argument, value in given.items():
                 if value is not None:
-                    raise ValueError(f"{argument}: {os.fspath(name)} is a folder: leave it out")
-            path = os.path.join(name, "")
+                    raise ValueError(f"{argument}: {path} is a folder: leave it out")
+            path = os.path.join(path, "")
         else:
             path = vocabulary_of(
-                os.fspath(name),
+                path,
                 revision=revision,
                 token=token,
-                cache_dir=None if cache_dir is None else os.fspath(cache_dir),
+                cache_dir=None if cache_dir is None else check_path("cache_dir", cache_dir),
                 local_files_only=local_files_only,
             )
         return cls.load(path, strict_utf8=strict_utf8, pretokenizer=pretokenizer, algo=algo)
@@ -244,20 +246,21 @@ class Tokenizer(libtok.Vocab):
         Errors are those of `encode`; they name the text by its index. ValueError: there is no id to
         pad with, a text is longer than its row, or an argument would be ignored.
         """
-        if isinstance(texts, ONE_TEXT):
-            raise TypeError("texts: expected a list of texts, got one text")
-        if isinstance(texts, (Mapping, set, frozenset)):  # whose keys, or order, nobody means
-            raise TypeError(f"texts: expected a list of texts, got {type(texts).__name__}")
+        if type(texts) is not list:
+            check_several("texts", texts, "texts")
         if threads is None:
             threads = min(cpus(), libtok.THREADS_MAX)
-        side = check_side("padding_side", padding_side)
+        else:
+            threads = check_number("threads", threads, libtok.THREADS_MAX, least=1)
+        if padding_side is not None:
+            check_word("padding_side", padding_side, get_args(Side))
         if pad_to_multiple_of is not None:
             check_number("pad_to_multiple_of", pad_to_multiple_of, LENGTH_MAX)
         if pad_id is not None:
             check_number("pad_id", pad_id, ID_MAX)
         if padding is False:
             given = {
-                "padding_side": side,
+                "padding_side": padding_side,
                 "pad_to_multiple_of": pad_to_multiple_of,
                 "pad_id": pad_id,
             }
@@ -281,7 +284,7 @@ class Tokenizer(libtok.Vocab):
         return batch.padded(
             length,
             pad_id=self._pad_id() if pad_id is None else pad_id,
-            side=side or (file.side if file else self._config.padding_side or "right"),
+            side=padding_side or (file.side if file else self._config.padding_side or "right"),
             multiple_of=file.multiple_of
             if pad_to_multiple_of is None and file
             else pad_to_multiple_of,
@@ -323,10 +326,8 @@ class Tokenizer(libtok.Vocab):
         an asynchronous one; without chunks, give them to `Stream.feed`. Other arguments as those of
         `encode`, and errors as in `Stream.feed`.
         """
-        if isinstance(chunks, ONE_TEXT):
-            raise TypeError("chunks: expected an iterable of texts, got one text")
-        if not isinstance(chunks, (Iterable, AsyncIterable, NoneType)):
-            raise TypeError(f"chunks: expected an iterable of texts, got {type(chunks).__name__}")
+        if not isinstance(chunks, (AsyncIterable, NoneType)):
+            check_several("chunks", chunks, "texts")
         stream = self._stream(
             Stream,
             add_special_tokens=add_special_tokens,
@@ -455,10 +456,8 @@ class Tokenizer(libtok.Vocab):
         if special_in_messages == "reject":
             for name, items in given.items():
                 chat.reject_special(name, items or (), [*self.special_tokens])
-        elif special_in_messages != "allow":
-            raise ValueError(
-                f'special_in_messages: {special_in_messages!r}: expected "allow" or "reject"'
-            )
+        else:
+            check_word("special_in_messages", special_in_messages, ("allow", "reject"))
         return chat.render(
             self._config.template(chat_template, tools is not None),
             messages,
@@ -508,8 +507,7 @@ class Tokenizer(libtok.Vocab):
 
         Of several the special one, else the lowest. TypeError: it is neither str nor bytes.
         """
-        if not isinstance(token, (str, bytes)):
-            raise TypeError(f"token: expected str or bytes, got {type(token).__name__}")
+        check_type("token", token, (str, bytes), "str or bytes")
         return self._ids_by_token.get(token.encode() if isinstance(token, str) else token)
 
     @cached_property

@@ -142,7 +142,7 @@ LAYERS = {
     ],
     "python": [
         {"dpdk_tokd._native"},
-        {"dpdk_tokd._closing", "dpdk_tokd._cpus", "dpdk_tokd.wire"},
+        {"dpdk_tokd._arguments", "dpdk_tokd._closing", "dpdk_tokd._cpus", "dpdk_tokd.wire"},
         {"dpdk_tokd._polling"},
         {"dpdk_tokd.tokenizer"},
         {"dpdk_tokd.ring"},

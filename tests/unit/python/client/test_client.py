@@ -49,17 +49,19 @@ def test_what_cannot_be_sent_is_a_value_error(client: Client) -> None:
     with pytest.raises(ValueError, match="surrogates not allowed"):
         client.tokenize("\ud800")
     for wrong in (0, -1, 86401, float("nan"), float("inf")):
-        with pytest.raises(ValueError, match="timeout="):
+        with pytest.raises(ValueError, match="^timeout: .*: expected seconds from 0.001 to 86400$"):
             Client("127.0.0.1", timeout=wrong)
     for vocab in (-1, 1 << 32):
-        with pytest.raises(ValueError, match=f"vocab={vocab}: give a checksum of 32 bits, or 0"):
+        with pytest.raises(
+            ValueError, match=f"^vocab: {vocab}: expected a number from 0 to 4294967295$"
+        ):
             Client("127.0.0.1", vocab=vocab)
     for mtu in (-1, 575, 65536):
-        with pytest.raises(ValueError, match="mtu ?= ?"):
+        with pytest.raises(ValueError, match="^mtu( = |: )"):
             Client("127.0.0.1", mtu=mtu)
-    with pytest.raises(ValueError, match="port=0: give 1 to 65535"):
+    with pytest.raises(ValueError, match="^port: 0: expected a number from 1 to 65535$"):
         Client("127.0.0.1", 0)
-    with pytest.raises(ValueError, match="in_flight=0"):
+    with pytest.raises(ValueError, match="^in_flight: 0: expected a number from 1 to"):
         client.tokenize_many([], in_flight=0)
 
 
@@ -75,7 +77,7 @@ def test_what_is_no_text_is_a_type_error(client: Client, wrong: Any) -> None:
     assert caught.value.__notes__ == ["text 1 of the batch"]
     with pytest.raises(TypeError):
         client.generate(wrong, 1)
-    with pytest.raises(TypeError, match="expected an iterable of texts, got one text"):
+    with pytest.raises(TypeError, match="^texts: expected a list of texts, got one text$"):
         client.tokenize_many("ab")
 
 
@@ -350,7 +352,7 @@ async def test_a_name_that_is_looked_up_for_long_is_waited_for_as_long_as_a_text
     assert await opening is None and client.healthy == 1
     await client.close()
     assert len(attempts) == 1
-    with pytest.raises(ValueError, match="timeout=0: give seconds above 0"):
+    with pytest.raises(ValueError, match="^timeout: 0: expected seconds from 0.001 to 86400$"):
         AsyncClient("127.0.0.1", timeout=0)
 
 

@@ -56,9 +56,9 @@ def test_asynchronous_chunks(gpt2) -> None:
 
 def test_what_are_no_chunks_is_refused(gpt2) -> None:
     for one in ("text", b"text", bytearray(b"text")):
-        with pytest.raises(TypeError, match="^chunks: expected an iterable of texts, got one text"):
+        with pytest.raises(TypeError, match="^chunks: expected a list of texts, got one text"):
             gpt2.stream(one)
-    with pytest.raises(TypeError, match="^chunks: expected an iterable of texts, got int"):
+    with pytest.raises(TypeError, match="^chunks: expected a list of texts, got int"):
         gpt2.stream(5)
     with pytest.raises(TypeError, match="no chunks to iterate over: give stream"):
         next(iter(gpt2.stream()))

@@ -218,8 +218,9 @@ class HFTokenizer:
 
     def save(self, path: str, pretty: bool = True) -> None:
         """Write `to_str` to a file. ValueError as there; OSError."""
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(self.to_str(pretty))
+        text = self.to_str(pretty)
+        with open(check_path("path", path), "w", encoding="utf-8") as file:
+            file.write(text)
 
     def __getstate__(self) -> dict[str, Any]:
         of: tuple[Any, ...] = (json.dumps(self._document), self._tokenizer, self._why_not)

@@ -106,7 +106,11 @@ def test_a_compiled_vocabulary_has_no_document(tmp_path):
     theirs = dpdk_tokd.Tokenizer.load(str(path)).as_hf()
     equal(theirs.encode("Hello, naïve world"), ours.encode("Hello, naïve world"))
     assert ours.get_vocab() == theirs.get_vocab()
-    with pytest.raises(ValueError, match=r"compiled from .*: load that instead"):
-        ours.to_str()
+    kept = tmp_path / "kept.json"
+    kept.write_text("{}")
+    for ask in (ours.to_str, lambda: ours.save(str(kept))):
+        with pytest.raises(ValueError, match=r"compiled from .*: load that instead"):
+            ask()
+    assert kept.read_text() == "{}"
     with pytest.raises(ValueError, match="does not say what stands between two texts"):
         ours.encode("a", "pair")

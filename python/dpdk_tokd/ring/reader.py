@@ -14,9 +14,7 @@ from .._polling import PollingReader
 from ..tokenizer.block_keys import Scheme
 from .errors import RingError, RingRefused
 from .range import TokenRange
-from .streams import CutStream, Lost, OpenStreams, Restart
-
-__all__ = ["CutStream", "Lost", "Restart", "RingInfo", "RingReader", "TokenRange"]
+from .streams import Lost, OpenStreams, Restart
 
 SCHEMES = get_args(Scheme)  # in the order of enum tokb_scheme
 ATTACH_TIMEOUT_S = 5.0

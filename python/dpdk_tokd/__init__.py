@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         RingRefused,
         TokenRange,
     )
-    from .tiktoken import as_tiktoken
+    from .tiktoken import as_tiktoken, patch_tiktoken, unpatch_tiktoken
     from .wire import Reason
 
 # Imported when they are first used: together they take several times as long as the tokenizer.
@@ -68,7 +68,9 @@ _LATER = {
     "as_tiktoken": ".tiktoken",
     "bulk": ".bulk",
     "hf": ".hf",
+    "patch_tiktoken": ".tiktoken",
     "patch_transformers": ".hf",
+    "unpatch_tiktoken": ".tiktoken",
     "unpatch_transformers": ".hf",
 }
 
@@ -103,7 +105,9 @@ __all__ = [
     "VocabInfo",
     "as_hf",
     "as_tiktoken",
+    "patch_tiktoken",
     "patch_transformers",
+    "unpatch_tiktoken",
     "unpatch_transformers",
 ]
 

@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Collection, Iterable, Sequence
+from base64 import b64encode
+from collections.abc import Callable, Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property, lru_cache
 from itertools import groupby
-from operator import index
+from operator import index, itemgetter
 from pathlib import Path
 from types import NoneType
-from typing import Literal
+from typing import Any, Literal
 
 from ._arguments import check_type, unsigned
 from ._native import libtok
@@ -32,14 +34,10 @@ class Encoding:
     All added tokens are special tokens here, as in files for tiktoken. Several threads may use it.
     """
 
-    def __init__(self, tokenizer: Tokenizer, name: str) -> None:
+    def __init__(self, tokenizer: Tokenizer, name: str, special_tokens: dict[str, int]) -> None:
         self.name = name
         self._tokenizer = tokenizer
-        added = [tokenizer.token(token["id"]) for token in tokenizer._added()]
-        ids = {token.decode(): tokenizer.token_to_id(token) for token in added}
-        self._special_tokens = tokenizer.special_tokens | {
-            token: id for token, id in ids.items() if id is not None
-        }
+        self._special_tokens = special_tokens
         # What a text with a special token has somewhere: searched first, as most texts have none.
         by_first = groupby(sorted(self._special_tokens), key=lambda token: token[0])
         self._leads = [_common(list(tokens)) for _, tokens in by_first]
@@ -48,7 +46,7 @@ class Encoding:
         return f"<Encoding {self.name!r}>"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Encoding, (self._tokenizer, self.name)
+        return Encoding, (self._tokenizer, self.name, self._special_tokens)
 
     # ---- encoding ----
 
@@ -305,4 +303,96 @@ def as_tiktoken(tokenizer: Tokenizer, name: str | None = None) -> Encoding:
             f"{info.path}: expected a vocabulary of byte-level BPE, got one with the normalizer "
             f"{info.normalizer}"
         )
-    return Encoding(tokenizer, Path(info.name).stem if name is None else name)
+    added = [tokenizer.token(token["id"]) for token in tokenizer._added()]
+    ids = {token.decode(): tokenizer.token_to_id(token) for token in added}
+    special = {token: id for token, id in ids.items() if id is not None}
+    name = Path(info.name).stem if name is None else name
+    return Encoding(tokenizer, name, tokenizer.special_tokens | special)
+
+
+# ---- tiktoken itself, with libtok ----
+
+
+class _Core:
+    """The `CoreBPE` of a `tiktoken.Encoding`, whose texts libtok encodes. All else is the
+    reference's doing, and so are texts of an encoding that libtok refuses. No locks: two threads
+    that load the same do no harm."""
+
+    def __init__(self, reference: Any, of: Any) -> None:
+        self._reference, self._of = reference, of
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._reference, name)
+
+    def encode(self, text: str, allowed_special: AbstractSet[str]) -> Any:
+        return self._encoded("encode", libtok.list_of, text, allowed_special)
+
+    def encode_ordinary(self, text: str) -> Any:
+        return self._encoded("encode_ordinary", libtok.list_of, text)
+
+    def encode_to_tiktoken_buffer(self, text: str, allowed_special: AbstractSet[str]) -> Any:
+        return self._encoded("encode_to_tiktoken_buffer", memoryview, text, allowed_special)
+
+    def _encoded(
+        self, method: str, made: Callable[[Any], Any], text: str, *allowed: AbstractSet[str]
+    ) -> Any:
+        if isinstance(self._libtok, str):
+            from .hf.patch import fell_back
+
+            fell_back("tiktoken", self._libtok)
+            return getattr(self._reference, method)(text, *allowed)
+        some = allowed[0] if allowed else frozenset[str]()
+        return made(self._libtok.encode_to_numpy(text, allowed_special=some, disallowed_special=()))
+
+    @cached_property
+    def _libtok(self) -> Encoding | str:
+        """The encoding as libtok has it, or why libtok refuses it."""
+        of = self._of
+        ranks = sorted(of._mergeable_ranks.items(), key=itemgetter(1))
+        document = {  # a tekken.json: ranks and an expression, as tiktoken has them
+            "config": {
+                # Behind three digits there is nothing that another count of them would let match.
+                "pattern": of._pat_str.replace("{1,3}+", "{1,3}"),
+                "default_vocab_size": len(ranks),
+                "default_num_special_tokens": 0,
+                "version": "v3",
+            },
+            "vocab": [{"rank": n, "token_bytes": b64encode(t).decode()} for t, n in ranks],
+        }
+        try:
+            made = Tokenizer(of.name, None, None, None, False, json.dumps(document).encode())
+        except ValueError as error:
+            return str(error)
+        return Encoding(made, of.name, of._special_tokens)
+
+
+def _get(encoding: Any) -> Any:
+    return encoding.__dict__["_core_bpe"]
+
+
+def _set(encoding: Any, reference: Any) -> None:
+    encoding.__dict__["_core_bpe"] = _Core(reference, encoding)
+
+
+def patch_tiktoken() -> None:
+    """Make every encoding that `tiktoken` makes from now on, as by `get_encoding` and
+    `encoding_for_model`, encode by libtok.
+
+    Those that the program has stay as they are. Decoding is tiktoken's. An encoding that libtok
+    refuses encodes as before; `hf.fallbacks` counts it, and the logger "dpdk_tokd" warns once a
+    reason. Calling it twice changes nothing; a forked process keeps it. ImportError: no `tiktoken`.
+    """
+    import tiktoken.registry
+
+    if "_core_bpe" not in vars(tiktoken.Encoding):
+        tiktoken.Encoding._core_bpe = property(_get, _set)
+        tiktoken.registry.ENCODINGS.clear()  # what get_encoding would give out again
+
+
+def unpatch_tiktoken() -> None:
+    """Undo `patch_tiktoken`. Encodings that the program has stay as they are."""
+    import tiktoken.registry
+
+    if "_core_bpe" in vars(tiktoken.Encoding):
+        del tiktoken.Encoding._core_bpe  # type: ignore[misc]
+        tiktoken.registry.ENCODINGS.clear()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A plugin of pytest: tiktoken has its encodings from the files of tools/fetch-vocab, and with
-$REPLACED_BY they are ours."""
+"""A plugin of pytest: tiktoken has its encodings from the files of tools/fetch-vocab, and they are
+what $REPLACED_BY makes of them, if it names something."""
 
 import os
 from functools import cache
@@ -35,5 +35,7 @@ tiktoken_ext.openai_public.load_tiktoken_bpe = ranks_of
 tiktoken_ext.openai_public.data_gym_to_mergeable_bpe_ranks = lambda vocab_bpe_file, **_: ranks_of(
     vocab_bpe_file
 )
-if os.environ["REPLACED_BY"]:
+if os.environ["REPLACED_BY"] == "as_tiktoken":
     tiktoken.get_encoding = tiktoken.model.get_encoding = ours
+elif os.environ["REPLACED_BY"]:
+    dpdk_tokd.patch_tiktoken()

@@ -16,6 +16,7 @@ NEEDS = {  # a name in a statement: what the statement needs
     "Client": "an appliance",
     "RingReader": "an appliance",
     "from_pretrained": "the Hugging Face Hub",
+    "patch_tiktoken": "tiktoken",
     "patch_transformers": "transformers",
     "Pipeline": "transformers and a model",
     "ray": "Ray",

@@ -22,7 +22,14 @@ _VARIES = re.compile(r"""^text \d+: | \(after \d+ [^)]*\)$|[^\s:"]*/(?=tokenizer
 _LENGTHS = ("enable_truncation", "no_truncation", "enable_padding", "no_padding")
 
 fallbacks: Counter[str] = Counter()
-"""How many calls `tokenizers` answered because libtok refused them, by the reason."""
+"""How many calls `tokenizers` or `tiktoken` answered because libtok refused them, by the reason."""
+
+
+def fell_back(package: str, reason: str) -> None:
+    """Count a call that the package answered; of the first for a reason, warn."""
+    if reason not in fallbacks:
+        _log.warning("%s encodes what libtok refuses: %s", package, reason)
+    fallbacks[reason] += 1
 
 
 class Backend:
@@ -100,9 +107,7 @@ class Backend:
         else:
             reason = fast
         found = getattr(self._reference, name)(*arguments)  # or its own error
-        if reason not in fallbacks:
-            _log.warning("tokenizers encodes what libtok refuses: %s", reason)
-        fallbacks[reason] += 1
+        fell_back("tokenizers", reason)
         return found
 
     def _libtok(self) -> HFTokenizer | str:

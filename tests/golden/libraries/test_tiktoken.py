@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`dpdk_tokd.as_tiktoken` does what `tiktoken.Encoding` does."""
+"""`as_tiktoken` does what `tiktoken.Encoding` does, and so do encodings after `patch_tiktoken`."""
 
+import logging
 import pickle
 import random
 
@@ -124,6 +125,102 @@ def test_misuses(both):
             named = {"allowed_special": allowed} | more
             for ask, text in (("encode", "a"), ("encode_to_numpy", "a"), ("encode_batch", ["a"])):
                 assert [of(e, ask, text, **named) for e in both] == [TypeError] * 2
+
+
+# ---- patch_tiktoken ----
+
+PUBLIC = {"gpt2": "gpt2", "r50k_base": "gpt2", "o200k_harmony": "o200k_base"}
+PUBLIC |= {name: name for name in ("cl100k_base", "o200k_base")}
+
+
+@pytest.fixture
+def public(monkeypatch):
+    """tiktoken has its encodings from files of tools/fetch-vocab, and is not patched afterwards."""
+    module = pytest.importorskip("tiktoken_ext.openai_public")
+
+    def ranks(url: str, *_: object, **__: object) -> dict[bytes, int]:
+        name = url.rpartition("/")[2].removesuffix(".tiktoken")
+        path = FETCHED / f"{PUBLIC.get(name, 'gpt2')}.tiktoken"
+        if not path.exists():
+            pytest.skip(f"{path} is missing: run tools/fetch-vocab {path.stem}")
+        return reference.read_ranks(path)
+
+    monkeypatch.setattr(module, "load_tiktoken_bpe", ranks)
+    monkeypatch.setattr(
+        module, "data_gym_to_mergeable_bpe_ranks", lambda vocab_bpe_file, **_: ranks(vocab_bpe_file)
+    )
+    tiktoken.registry.ENCODINGS.clear()
+    dpdk_tokd.hf.fallbacks.clear()
+    yield
+    dpdk_tokd.unpatch_tiktoken()
+    tiktoken.registry.ENCODINGS.clear()
+
+
+def by_libtok(encoding) -> bool:
+    return isinstance(encoding._core_bpe, dpdk_tokd.tiktoken._Core)
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_an_encoding_of_the_patched_package(public, name):
+    early = tiktoken.get_encoding(name)
+    for _ in range(2):
+        dpdk_tokd.patch_tiktoken()
+    ours = tiktoken.get_encoding(name)
+    assert type(ours) is tiktoken.Encoding and by_libtok(ours) and not by_libtok(early)
+    special = sorted(early.special_tokens_set)
+    for seed in range(texts.some(3000)):
+        rng = random.Random(seed)
+        pieces = [*special[:5], special[-1], special[0][:-1], *SURROGATES, "12345", "\r\n \n"]
+        batch = [texts.from_pieces(rng, 40, pieces[: rng.choice((0, None))]) for _ in range(3)]
+        some = set(rng.sample(special, rng.randint(0, min(len(special), 4))))
+        named = {"allowed_special": rng.choice(("all", some)), "disallowed_special": ()}
+        assert of(ours, "encode_batch", batch, **named) == of(early, "encode_batch", batch, **named)
+        assert ours.encode_ordinary_batch(batch) == early.encode_ordinary_batch(batch)
+        arrays = [np.asarray(of(e, "encode_to_numpy", batch[0], **named)) for e in (ours, early)]
+        assert (arrays[0] == arrays[1]).all()
+        assert of(ours, "encode", batch[1]) == of(early, "encode", batch[1])
+    assert not dpdk_tokd.hf.fallbacks
+    for text in (5, None):
+        assert of(ours, "encode_ordinary", text) is TypeError
+    ids = ours.encode("a text")
+    assert ours.decode(ids) == "a text" and ours.encode_with_unstable("a t") is not None
+    assert pickle.loads(pickle.dumps(ours)).encode("a text") == ids
+    dpdk_tokd.unpatch_tiktoken()
+    assert not by_libtok(tiktoken.get_encoding(name)) and by_libtok(ours)
+
+
+def test_models_and_encodings_of_one_s_own(public):
+    dpdk_tokd.patch_tiktoken()
+    base = tiktoken.encoding_for_model("gpt-4")
+    assert base.name == "cl100k_base" and by_libtok(base)
+    own = tiktoken.Encoding(
+        "own",
+        pat_str=base._pat_str,
+        mergeable_ranks=base._mergeable_ranks,
+        special_tokens=base._special_tokens | {"<|im_start|>": 100264},
+    )
+    assert own.encode("<|im_start|>a", allowed_special="all") == [100264, 64]
+    assert not dpdk_tokd.hf.fallbacks
+
+
+def test_what_libtok_refuses_is_tiktoken_s(public, caplog):
+    dpdk_tokd.patch_tiktoken()
+    base = tiktoken.get_encoding("gpt2")
+    with caplog.at_level(logging.WARNING, "dpdk_tokd"):
+        for more in (
+            {"pat_str": r"\w+|\W"},
+            {"mergeable_ranks": base._mergeable_ranks | {b"behind a gap": 60000}},
+        ):
+            given = {"pat_str": base._pat_str, "mergeable_ranks": base._mergeable_ranks} | more
+            own = tiktoken.Encoding("own", special_tokens={"<|end|>": 70000}, **given)
+            ids = own.encode("a b<|end|>", allowed_special="all")
+            assert ids[-1] == 70000 and own.decode(ids) == "a b<|end|>"
+            assert own.encode_ordinary("a b") == ids[:-1]
+            assert own.encode_to_numpy("a b").tolist() == ids[:-1]
+    assert sorted(dpdk_tokd.hf.fallbacks.values()) == [3, 3]
+    assert [r.message.partition(":")[0] for r in caplog.records] == [
+        "tiktoken encodes what libtok refuses"
+    ] * 2
 
 
 def test_a_refused_text_names_the_token(both):

@@ -4,6 +4,7 @@ from libtok or from an appliance. Imports transformers and torch when it starts.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any, Literal, Self, TypeAlias, get_args
 
@@ -12,8 +13,9 @@ import numpy as np
 from . import wire
 from ._arguments import check_number, check_several, check_type, check_word
 from .client import Client
+from .embedder.model import model_inputs, runs
 from .tokenizer import Batch, Tokenizer
-from .tokenizer.batch import LENGTH_MAX, Ids, NDArray
+from .tokenizer.batch import LENGTH_MAX, Ids
 
 Task: TypeAlias = Literal["feature-extraction", "text-classification"]
 
@@ -26,7 +28,8 @@ class Pipeline:
             pipe(["Hello", "and more"])
 
     Texts are truncated to the model's maximum. Those of a list are sorted by length and padded to
-    the longest of their batch; what is made of the padding is left out of the features.
+    the longest of their batch, which are of similar length; what is made of the padding is left out
+    of the features.
     """
 
     def __init__(
@@ -118,13 +121,12 @@ class Pipeline:
         params = pipe._sanitize_parameters(**options)[2]
         params = pipe._postprocess_params | params
         rows = self._encode(list(texts))
-        order = np.argsort(rows.lengths, kind="stable")[::-1]
+        lengths = rows.lengths
         results: list[Any] = [None] * len(rows)
-        for at in range(0, len(order), self._batch_size):
-            chosen = order[at : at + self._batch_size]
+        for chosen in runs(lengths, texts=self._batch_size, tokens=sys.maxsize):
             outputs = pipe.forward(self._inputs([rows[int(i)] for i in chosen]))
             for row, i in enumerate(chosen):
-                one = self._row(outputs, row, int(rows.lengths[i]))
+                one = self._row(outputs, row, int(lengths[i]))
                 results[i] = pipe.postprocess(one, **params)
         return results
 
@@ -147,17 +149,13 @@ class Pipeline:
         import torch
 
         tokenizer = self._pipe.tokenizer
-        splits = np.cumsum([0, *map(len, rows)])
-        ids, mask = Batch(np.concatenate(rows), splits).padded(
-            pad_id=tokenizer.pad_token_id or 0, side=tokenizer.padding_side
+        inputs, _ = model_inputs(
+            rows,
+            tokenizer.model_input_names,
+            pad_id=tokenizer.pad_token_id or 0,
+            side=tokenizer.padding_side,
         )
-        given: dict[str, NDArray[Any]] = {
-            "input_ids": ids,
-            "attention_mask": mask,
-            "token_type_ids": np.zeros_like(ids),
-        }
-        names = tokenizer.model_input_names
-        return {k: torch.from_numpy(v.astype(np.int64)) for k, v in given.items() if k in names}
+        return {name: torch.from_numpy(array) for name, array in inputs.items()}
 
     def _row(self, outputs: Any, row: int, n: int) -> Any:
         """Of one text, as transformers has it in a batch of one."""

@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Container, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from .._arguments import check_path, check_several
 from ..tokenizer import Batch, Tokenizer
-from ..tokenizer.batch import Ids, NDArray
+from ..tokenizer.batch import Ids, NDArray, Side
 
 Vectors: TypeAlias = NDArray[np.float32]
 
@@ -54,21 +55,41 @@ def _pooling(folder: str, config: dict[str, Any]) -> str:
     return kind
 
 
-def _runs(lengths: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-    """Rows for one run each, of similar length, so that little is computed for padding."""
+def runs(
+    lengths: NDArray[np.int64], *, texts: int = sys.maxsize, tokens: int = RUN_TOKENS
+) -> Iterator[NDArray[np.int64]]:
+    """Rows for one run each, of similar length, so that little is computed for padding.
+
+    texts, tokens: of a run at most, padding included; a longer text is alone.
+    """
     order = np.argsort(-lengths, kind="stable")
     begin = 0
     while begin < len(order):
         width = int(lengths[order[begin]])
-        end, tokens = begin, 0
-        while end < len(order):
-            more = tokens + int(lengths[order[end]])
+        end, given = begin, 0
+        while end < len(order) and end - begin < texts:
+            more = given + int(lengths[order[end]])
             padded = width * (end + 1 - begin)
-            if end > begin and (padded > RUN_TOKENS or padded - more > more // 8 + 16):
+            if end > begin and (padded > tokens or padded - more > more // 8 + 16):
                 break
-            end, tokens = end + 1, more
+            end, given = end + 1, more
         yield order[begin:end]
         begin = end
+
+
+def model_inputs(
+    rows: Sequence[Ids], names: Container[str], *, pad_id: int = 0, side: Side = "right"
+) -> tuple[dict[str, NDArray[np.int64]], NDArray[np.uint8]]:
+    """Of texts' ids what a model takes, by the names that transformers has for it, padded to the
+    longest; and the mask of `Padded`."""
+    if len({*map(len, rows)}) == 1:  # nothing to pad, as with one text
+        ids = np.stack(rows)
+        mask = np.ones(ids.shape, np.uint8)
+    else:
+        splits = np.cumsum([0, *map(len, rows)])
+        ids, mask = Batch(np.concatenate(rows), splits).padded(pad_id=pad_id, side=side)
+    given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+    return {name: given[name].astype(np.int64) for name in given if name in names}, mask
 
 
 class Embedder:
@@ -139,23 +160,12 @@ class Embedder:
         has at least one id."""
         lengths = np.fromiter(map(len, rows), np.int64, len(rows))
         made = np.empty((len(rows), self.dimensions), np.float32)
-        for chosen in _runs(lengths):
+        for chosen in runs(lengths):
             made[chosen] = self._run([rows[int(i)] for i in chosen])
         return made
 
     def _run(self, rows: list[Ids]) -> Vectors:
-        if len({*map(len, rows)}) == 1:  # nothing to pad, as with one text
-            ids = np.stack(rows)
-            mask = np.ones(ids.shape, np.uint8)
-        else:
-            splits = np.cumsum([0, *map(len, rows)])
-            ids, mask = Batch(np.concatenate(rows), splits).padded(pad_id=0)
-        given = {
-            "input_ids": ids,
-            "attention_mask": mask,
-            "token_type_ids": np.zeros_like(ids),
-        }
-        inputs = {k: v.astype(np.int64) for k, v in given.items() if k in self._takes}
+        inputs, mask = model_inputs(rows, self._takes)
         hidden = self._session.run(None, inputs)[0]
         if self.pooling == "cls":
             return np.asarray(hidden[:, 0], np.float32)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from dpdk_tokd import Tokenizer
 from dpdk_tokd.embedder import Embedder, NoEmbedder
-from dpdk_tokd.embedder.model import RUN_TOKENS, _runs, normalized
+from dpdk_tokd.embedder.model import RUN_TOKENS, normalized, runs
 
 PREFIX = "sentence_transformers.models."
 
@@ -74,12 +74,13 @@ def test_what_is_missing_is_named(
 def test_rows_of_a_run_are_of_similar_length() -> None:
     lengths = np.random.default_rng(1).integers(1, 512, 3000)
     seen = []
-    for chosen in _runs(lengths):
+    for chosen in runs(lengths):
         padded, real = len(chosen) * lengths[chosen].max(), lengths[chosen].sum()
         assert padded <= RUN_TOKENS and padded - real <= real // 8 + 16
         seen += chosen.tolist()
     assert sorted(seen) == [*range(3000)]
-    assert [*map(len, _runs(np.array([RUN_TOKENS * 2, 1])))] == [1, 1]
+    assert [*map(len, runs(np.array([RUN_TOKENS * 2, 1])))] == [1, 1]
+    assert [*map(len, runs(np.ones(5, np.int64), texts=2))] == [2, 2, 1]
 
 
 def test_vectors_of_length_one() -> None:

@@ -381,7 +381,11 @@ def test_the_command_says_what_is_wrong_in_one_line(gpt2_file, tmp_path):
         ([tmp_path / "none.txt"], 1, "none.txt: No such file or directory"),
         ([tmp_path], 1, "not a regular file: give files"),
         ([tmp_path / "in.txt", "--append-eos", "</s>"], 1, "'</s>' is no token of"),
-        ([tmp_path / "in.txt", "--append-eos", "50257"], 1, "append: 50257: expected a number from 0 to 50256"),
+        (
+            [tmp_path / "in.txt", "--append-eos", "50257"],
+            1,
+            "append: 50257: expected a number from 0 to 50256",
+        ),
         ([tmp_path / "in.txt", "--separator", ""], 1, "separator: empty"),
         ([tmp_path / "in.txt", "--separator", r"\ud800"], 1, "surrogates not allowed: give whole"),
         ([tmp_path / "in.txt", "--separator", r"\u"], 2, r"truncated \uXXXX escape; \\ is a"),

@@ -16,7 +16,8 @@
 struct tok_bpe_word {
 	const uint8_t *p; /* its bytes */
 	uint32_t n;	  /* 1 to TOK_MERGE_MAX */
-	/* Room for n ids. Before them, room for their number and for TOK_CACHE_HEAD of it. */
+	/* Room for n ids. Before them, room for their number and for TOK_CACHE_HEAD of it; behind
+	 * them, a number that is read. */
 	uint32_t *out;
 };
 #define TOK_BPE_WORD_HEAD 2 /* 32-bit numbers before the ids */

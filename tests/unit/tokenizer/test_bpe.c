@@ -43,7 +43,7 @@ assert_same(const uint32_t *got, uint32_t n_got, const uint32_t *want, uint32_t 
 struct merged {
 	uint8_t text[TEXTS][TEXT_MAX];
 	uint32_t want[TEXTS][TOK_MERGE_MAX], n_want[TEXTS];
-	uint32_t out[TEXTS][TOK_BPE_WORD_HEAD + TOK_MERGE_MAX];
+	uint32_t out[TEXTS][TOK_BPE_WORD_HEAD + TOK_MERGE_MAX + 1];
 	struct tok_bpe_word word[TEXTS];
 	uint32_t n;
 };

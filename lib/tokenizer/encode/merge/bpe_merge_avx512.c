@@ -32,7 +32,7 @@ copy_tokens(uint32_t *to, const uint32_t *from, uint64_t places)
 		const uint32_t found = (uint32_t)__builtin_popcount(some);
 
 		_mm512_mask_storeu_epi32(to + n, (__mmask16)((1u << found) - 1),
-			_mm512_maskz_compress_epi32(some, _mm512_load_si512(from)));
+			_mm512_maskz_compress_epi32(some, _mm512_maskz_loadu_epi32(some, from)));
 		n += found;
 		from += 16;
 		places >>= 16;

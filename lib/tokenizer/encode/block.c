@@ -2,9 +2,10 @@
 /*
  * Encode whole pretokens, a block at a time. Each is tried in this order: the thread's cache, which
  * begins with the short words that are one token; the tables of words that no merge makes, and
- * of WordPiece's and Unigram's; merging; and one by one if it is long. The cache is larger than the
- * CPU's caches, and misses one after the other would take most of the time. So each table is
- * prefetched for all pretokens of a block before the first entry is read. Hot path.
+ * of WordPiece's and Unigram's; merging, or WordPiece's longest match; and one by one if it is
+ * long. The cache is larger than the CPU's caches, and misses one after the other would take most
+ * of the time. So each table is prefetched for all pretokens of a block before the first entry is
+ * read. Hot path.
  */
 #include "block.h"
 #include "greedy.h"
@@ -246,6 +247,88 @@ merge_left(const struct tok_vocab *v, struct tok_block *b, uint32_t n, const uin
 		tok_bpe_merge(v, b->word, words);
 }
 
+/* ---- WordPiece ---- */
+
+#define WALKS 32u
+#define WALK_MAX 62u /* bytes */
+
+/* A word on its way down the trie. */
+struct walk {
+	const uint8_t *p, *end; /* what is left of it */
+	uint32_t *ids, *to;
+	uint32_t node, k;
+};
+
+static inline bool
+end_walk(struct tok_block *b, const struct walk *x, uint32_t n)
+{
+	x->ids[-1] = TOK_CACHE_HEAD(n);
+	x->ids[-TOK_BPE_WORD_HEAD] = n;
+	b->ids[x->k] = x->ids;
+	return false;
+}
+
+/* Take a byte, or the tokens before it. False: the word has ended, or has other characters. */
+static inline bool
+walk_on(const struct tok_vocab *v, struct tok_block *b, struct walk *x)
+{
+	const struct tok_longest *l = &v->longest;
+	uint32_t child = TOK_NO_TOKEN;
+
+	if (x->p < x->end) {
+		const uint8_t byte = v->wordpiece.norm.plain[*x->p];
+
+		if (byte == 0)
+			return false;
+		child = tok_longest_child(&l->node[x->node], byte);
+	} else if (x->node == TOK_LONGEST_GO_ON) {
+		return end_walk(b, x, (uint32_t)(x->to - x->ids));
+	}
+	if (child != TOK_NO_TOKEN) {
+		x->node = child;
+		x->p++;
+	} else if (!tok_longest_fall_back(l, &x->node, &x->to)) {
+		x->ids[0] = v->wordpiece.unk;
+		return end_walk(b, x, 1);
+	}
+	__builtin_prefetch(&l->node[x->node]);
+	return true;
+}
+
+/*
+ * Longest match (wordpiece.c) of those of the n remaining pretokens that are ASCII, while there is
+ * room. Several side by side: each byte's node comes from memory, and depends on the one before.
+ */
+static void
+match_left(const struct tok_vocab *v, struct tok_block *b, uint32_t n, const uint8_t *p)
+{
+	uint32_t *out = b->merged, live = 0, i = 0;
+	const uint32_t *end = out + TOK_BLOCK_MERGED;
+	struct walk walk[WALKS];
+
+	do {
+		uint32_t on = 0;
+
+		for (; i < n && live < WALKS; i++) {
+			const uint32_t k = b->left[i];
+			const size_t len = length_of(b, k);
+			const uint8_t *at = p + b->start[k];
+
+			if (v->wordpiece.norm.plain[*at] == 0 || len > WALK_MAX ||
+				len > v->wordpiece.max_chars || out + TOK_BPE_WORD_HEAD + len > end)
+				continue;
+			out += TOK_BPE_WORD_HEAD;
+			walk[live++] = (struct walk){at, at + len, out, out, TOK_LONGEST_BEGIN, k};
+			out += len;
+		}
+		for (uint32_t w = 0; w < live; w++) {
+			walk[on] = walk[w];
+			on += walk_on(v, b, &walk[on]);
+		}
+		live = on;
+	} while (live > 0 || i < n);
+}
+
 /* ---- the open pretoken ---- */
 
 /*
@@ -399,6 +482,9 @@ tok_block_encode(struct tok_stream *s, struct tok_block *b, uint32_t n, const ui
 	if (s->vocab->kind == TOK_KIND_BPE) {
 		merge_left(s->vocab, b, left, p);
 		fetch_next(&open, s->vocab);
+		left = list_left(b, b->left, left, b->left);
+	} else if (s->vocab->kind == TOK_KIND_WORDPIECE && left > 0) {
+		match_left(s->vocab, b, left, p);
 		left = list_left(b, b->left, left, b->left);
 	}
 	for (uint32_t i = 0; i < left; i++) {

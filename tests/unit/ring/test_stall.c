@@ -2,15 +2,18 @@
 /* Readers that hold a full ring, and those that only seem to. */
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <monotonic.h>
+
+#include "clock.h"
 #include "fixture.h"
 #include "datapath/token_ring_write.h"
 
 #define FIXTURE_TEST(name) TEST_ON(name, setup, teardown, struct fixture *f)
 
 #define RECORD 1024
+
+uint64_t clock_tsc = UINT64_C(1) << 40;
 
 static bool
 publish_one(struct tokd_ring *r)
@@ -55,21 +58,33 @@ is_closed(const struct reader *r)
 	return true;
 }
 
+static uint64_t
+now_ms(const struct fixture *f)
+{
+	return clock_tsc / f->a.tsc_per_ms;
+}
+
 /* Turn for `ms`, asking for room in ring 1 all the while, as a worker with text does. */
 static void
 press_for(struct fixture *f, uint64_t ms)
 {
-	for (uint64_t end = monotonic_ms() + ms; monotonic_ms() < end; usleep(200)) {
+	for (uint64_t i = 0; i < ms; i++) {
 		turn(f, true);
 		fill(f->ring[1]);
+		clock_tsc += f->a.tsc_per_ms;
 	}
 }
 
-static bool
-one_dropped(struct fixture *f)
+/* Until so many readers were dropped: how many ms that took. */
+static uint64_t
+press_until_dropped(struct fixture *f, uint64_t n)
 {
-	fill(f->ring[1]);
-	return f->a.counts.dropped == 1;
+	const uint64_t t0 = now_ms(f);
+
+	while (f->a.counts.dropped < n && now_ms(f) - t0 < 20 * READER_TIMEOUT_MS)
+		press_for(f, 1);
+	assert_int_equal(f->a.counts.dropped, n);
+	return now_ms(f) - t0;
 }
 
 FIXTURE_TEST(that_lags_is_told_by_ring_and_by_reader)
@@ -108,15 +123,11 @@ FIXTURE_TEST(that_lags_is_told_by_ring_and_by_reader)
 FIXTURE_TEST(that_holds_a_full_ring_is_dropped_after_the_timeout)
 {
 	struct reader r;
-	uint64_t head, t0;
 
 	attach(f, &r);
 	fill(f->ring[1]);
-	t0 = monotonic_ms();
-	head = f->ring[1]->head;
-	assert_int_equal(head, RING_BYTES);
-	assert_true(turn_until(f, true, one_dropped));
-	assert_true(monotonic_ms() - t0 >= READER_TIMEOUT_MS);
+	assert_int_equal(f->ring[1]->head, RING_BYTES);
+	assert_true(press_until_dropped(f, 1) >= READER_TIMEOUT_MS);
 	assert_true(is_closed(&r));
 	assert_true(turn_until(f, true, nobody_attached));
 	assert_true(publish_one(f->ring[1]));
@@ -150,7 +161,7 @@ FIXTURE_TEST(that_is_slow_now_and_then_is_not_dropped)
 /* Whether it moves on meanwhile or not: what counts is how long others wait for it. */
 FIXTURE_TEST(that_trickles_is_dropped)
 {
-	const uint64_t t0 = monotonic_ms();
+	const uint64_t t0 = now_ms(f);
 	struct reader r;
 
 	attach(f, &r);
@@ -159,7 +170,7 @@ FIXTURE_TEST(that_trickles_is_dropped)
 		set_cursor(&r, 1, i * RECORD);
 	}
 	assert_int_equal(f->a.counts.dropped, 1);
-	assert_true(monotonic_ms() - t0 >= READER_TIMEOUT_MS);
+	assert_true(now_ms(f) - t0 >= READER_TIMEOUT_MS);
 	assert_true(is_closed(&r));
 	detach(&r);
 }
@@ -171,10 +182,8 @@ FIXTURE_TEST(that_keeps_up_is_not_blamed_for_another)
 	attach(f, &slow);
 	attach(f, &fast);
 	for (int i = 0; i < READER_TIMEOUT_MS * 3; i++) {
-		turn(f, true);
-		fill(f->ring[1]);
+		press_for(f, 1);
 		set_cursor(&fast, 1, fast.hdr[1]->head);
-		usleep(1000);
 	}
 	assert_int_equal(f->a.counts.dropped, 1);
 	assert_true(is_closed(&slow));
@@ -186,22 +195,15 @@ FIXTURE_TEST(that_keeps_up_is_not_blamed_for_another)
 FIXTURE_TEST(that_comes_next_has_its_own_time)
 {
 	struct reader first, second;
-	uint64_t t0;
 
 	attach(f, &first);
 	attach(f, &second);
 	fill(f->ring[1]);
 	set_cursor(&second, 1, RECORD); /* a little less behind */
-	assert_true(turn_until(f, true, one_dropped));
-	t0 = monotonic_ms();
+	press_until_dropped(f, 1);
 	assert_true(is_closed(&first));
 	assert_false(is_closed(&second));
-	while (f->a.counts.dropped == 1) {
-		turn(f, true);
-		fill(f->ring[1]);
-		usleep(200);
-	}
-	assert_true(monotonic_ms() - t0 >= READER_TIMEOUT_MS / 2);
+	assert_true(press_until_dropped(f, 2) >= READER_TIMEOUT_MS / 2);
 	detach(&first);
 	detach(&second);
 }
@@ -210,10 +212,10 @@ FIXTURE_TEST(that_comes_next_has_its_own_time)
 FIXTURE_TEST(that_stalls_while_others_come_and_go_is_dropped)
 {
 	struct reader stalled, other;
-	uint64_t t0 = monotonic_ms();
+	const uint64_t t0 = now_ms(f);
 
 	attach(f, &stalled);
-	while (f->a.counts.dropped == 0 && monotonic_ms() - t0 < READER_TIMEOUT_MS * 20) {
+	while (f->a.counts.dropped == 0 && now_ms(f) - t0 < READER_TIMEOUT_MS * 20) {
 		if (!try_attach(f, &other)) /* the stalled one was dropped just now */
 			break;
 		press_for(f, READER_TIMEOUT_MS / 5);
@@ -222,7 +224,7 @@ FIXTURE_TEST(that_stalls_while_others_come_and_go_is_dropped)
 	}
 	assert_int_equal(f->a.counts.dropped, 1);
 	assert_true(is_closed(&stalled));
-	assert_true(monotonic_ms() - t0 < READER_TIMEOUT_MS * 4);
+	assert_true(now_ms(f) - t0 < READER_TIMEOUT_MS * 4);
 	detach(&stalled);
 }
 
@@ -279,7 +281,7 @@ FIXTURE_TEST(that_was_dropped_is_refused_for_a_while)
 
 	attach(f, &r);
 	fill(f->ring[1]);
-	assert_true(turn_until(f, true, one_dropped));
+	press_until_dropped(f, 1);
 	detach(&r);
 	assert_int_equal(d->n, 1);
 	d->until_ms += 10000; /* not while this test sleeps */

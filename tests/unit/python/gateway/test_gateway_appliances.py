@@ -211,6 +211,21 @@ def test_another_vocabulary_is_refused_by_both_names(
         attach(models, hosts(pair), 16)
 
 
+def connected(at: Path, server: subprocess.Popen[str]) -> socket.socket:
+    """As soon as it listens, which is a moment after its name is there."""
+    until = time.monotonic() + 60
+    while True:
+        connecting = socket.socket(socket.AF_UNIX)
+        try:
+            connecting.connect(str(at))
+        except OSError:
+            connecting.close()
+            assert server.poll() is None and time.monotonic() < until
+            time.sleep(0.05)
+        else:
+            return connecting
+
+
 def test_the_command_serves_by_appliances(
     path: Path, pair: tuple[Appliance, Appliance], tmp_path: Path
 ) -> None:
@@ -222,12 +237,8 @@ def test_the_command_serves_by_appliances(
     want = Tokenizer.load(path).encode
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as gateway:
         try:
-            until = time.monotonic() + 60
-            while not at.exists() and gateway.poll() is None and time.monotonic() < until:
-                time.sleep(0.05)
             client = http.client.HTTPConnection("localhost")
-            client.sock = socket.socket(socket.AF_UNIX)
-            client.sock.connect(str(at))
+            client.sock = connected(at, gateway)
             for i in range(20):
                 body = json.dumps({"prompt": f"text {i}"})
                 client.request("POST", "/tokenize", body, {"Content-Type": "application/json"})

@@ -19,7 +19,6 @@
 
 #include "test.h"
 #include "control/vocabs/vocabs.h"
-#include "datapath/loop/burst.h"
 #include <crc32c.h>
 #include "datapath/loop/housekeeping.h"
 #include "datapath/stream/reply.h"

@@ -7,7 +7,6 @@
 #include <rte_ethdev.h>
 #include <rte_prefetch.h>
 
-#include "burst.h"
 #include "gpu_sink.h"
 #include "housekeeping.h"
 #include "datapath/net.h"
@@ -76,14 +75,6 @@ answer(struct tokd_worker *w)
 	if (unlikely(tokd_drr_waits(&w->drr)))
 		tokd_stream_feed_deferred(w);
 	tokd_reply_flush(w);
-}
-
-void
-tokd_worker_burst(struct tokd_worker *w, struct rte_mbuf **m, uint16_t n)
-{
-	begin(w);
-	take_frames(w, m, n);
-	answer(w);
 }
 
 /* Takes one more burst in this turn. */

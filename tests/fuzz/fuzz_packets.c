@@ -158,9 +158,9 @@ begin_ip(struct frame *f, const struct plane *p, uint8_t how, uint8_t proto, uin
 		ip->vtc_flow = RTE_BE32(0x60000000);
 		ip->proto = proto;
 		ip->hop_limits = 255;
-		memcpy(ip->dst_addr, plane_ip6.byte, sizeof(ip->dst_addr));
-		memcpy(ip->src_addr, plane_ip6.byte, sizeof(ip->src_addr));
-		ip->src_addr[15] = (uint8_t)(2 + source);
+		memcpy(&ip->dst_addr, plane_ip6.byte, sizeof(ip->dst_addr));
+		memcpy(&ip->src_addr, plane_ip6.byte, sizeof(ip->src_addr));
+		((uint8_t *)&ip->src_addr)[15] = (uint8_t)(2 + source);
 	} else {
 		struct rte_ipv4_hdr *ip = grow(f, sizeof(*ip));
 

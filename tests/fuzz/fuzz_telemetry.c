@@ -31,13 +31,19 @@ static struct rte_tel_data *answers[ANSWERS_MAX];
 static uint32_t n_answers;
 static size_t answer_bytes;
 
+/* Of what a name stands for: fill.h. */
+#define JOIN_AS_IS(a, b) a##b
+#define JOIN(a, b) JOIN_AS_IS(a, b)
+#define REAL(name) JOIN(__real_, name)
+#define WRAP(name) JOIN(__wrap_, name)
+
 struct rte_tel_data *__real_rte_tel_data_alloc(void);
 int __real_rte_tel_data_add_dict_string(struct rte_tel_data *d, const char *name, const char *text);
-int __real_rte_tel_data_add_dict_u64(struct rte_tel_data *d, const char *name, uint64_t v);
+int REAL(rte_tel_data_add_dict_uint)(struct rte_tel_data *d, const char *name, uint64_t v);
 int __real_rte_tel_data_add_dict_int(struct rte_tel_data *d, const char *name, int v);
 int __real_rte_tel_data_add_dict_container(
 	struct rte_tel_data *d, const char *name, struct rte_tel_data *v, int keep);
-int __real_rte_tel_data_add_array_u64(struct rte_tel_data *d, uint64_t v);
+int REAL(rte_tel_data_add_array_uint)(struct rte_tel_data *d, uint64_t v);
 
 static size_t
 digits(uint64_t v)
@@ -73,10 +79,10 @@ __wrap_rte_tel_data_add_dict_string(struct rte_tel_data *d, const char *name, co
 }
 
 int
-__wrap_rte_tel_data_add_dict_u64(struct rte_tel_data *d, const char *name, uint64_t v)
+WRAP(rte_tel_data_add_dict_uint)(struct rte_tel_data *d, const char *name, uint64_t v)
 {
 	answer_bytes += strlen(name) + digits(v) + ENTRY_BYTES;
-	MUST(__real_rte_tel_data_add_dict_u64(d, name, v) == 0);
+	MUST(REAL(rte_tel_data_add_dict_uint)(d, name, v) == 0);
 	return 0;
 }
 
@@ -98,10 +104,10 @@ __wrap_rte_tel_data_add_dict_container(
 }
 
 int
-__wrap_rte_tel_data_add_array_u64(struct rte_tel_data *d, uint64_t v)
+WRAP(rte_tel_data_add_array_uint)(struct rte_tel_data *d, uint64_t v)
 {
 	answer_bytes += digits(v) + 1;
-	MUST(__real_rte_tel_data_add_array_u64(d, v) == 0);
+	MUST(REAL(rte_tel_data_add_array_uint)(d, v) == 0);
 	return 0;
 }
 

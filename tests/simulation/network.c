@@ -103,8 +103,8 @@ put_ipv6(struct packet *p, uint32_t ip, uint32_t len)
 		.payload_len = rte_cpu_to_be_16((uint16_t)len),
 		.proto = IPPROTO_UDP,
 		.hop_limits = 64};
-	memcpy(h->ip.src_addr, from.byte, sizeof(from));
-	memcpy(h->ip.dst_addr, to.byte, sizeof(to));
+	memcpy(&h->ip.src_addr, from.byte, sizeof(from));
+	memcpy(&h->ip.dst_addr, to.byte, sizeof(to));
 	return &h->udp;
 }
 
@@ -163,8 +163,8 @@ check_ipv6(const struct packet *p, uint32_t ip, uint32_t *room)
 	*room = rte_be_to_cpu_16(h->ip.payload_len);
 	if (p->len < sizeof(*h) || h->eth.ether_type != RTE_BE16(RTE_ETHER_TYPE_IPV6) ||
 		(h->ip.vtc_flow & RTE_BE32(0xf0000000)) != RTE_BE32(0x60000000) ||
-		h->ip.proto != IPPROTO_UDP || memcmp(h->ip.dst_addr, to.byte, sizeof(to)) != 0 ||
-		memcmp(h->ip.src_addr, from.byte, sizeof(from)) != 0 || *room < sizeof(h->udp) ||
+		h->ip.proto != IPPROTO_UDP || memcmp(&h->ip.dst_addr, to.byte, sizeof(to)) != 0 ||
+		memcmp(&h->ip.src_addr, from.byte, sizeof(from)) != 0 || *room < sizeof(h->udp) ||
 		*room > p->len - sizeof(h->eth) - sizeof(h->ip))
 		return NULL;
 	/* RFC 8200 8.1: zero is no checksum. */
@@ -282,7 +282,7 @@ destination(const struct packet *p, uint16_t *port)
 	rte_be32_t ip = h->ip.dst_addr;
 
 	if (frame_is_six(p))
-		memcpy(&ip, h6->ip.dst_addr + 12, sizeof(ip));
+		memcpy(&ip, RTE_PTR_ADD(&h6->ip.dst_addr, 12), sizeof(ip));
 	*port = rte_be_to_cpu_16(frame_is_six(p) ? h6->udp.dst_port : h->udp.dst_port);
 	return rte_be_to_cpu_32(ip);
 }

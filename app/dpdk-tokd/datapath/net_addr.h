@@ -34,7 +34,7 @@ tokd_addr_v4(rte_be32_t ip)
 }
 
 static inline struct tokd_addr
-tokd_addr_v6(const uint8_t *ip)
+tokd_addr_v6(const void *ip)
 {
 	struct tokd_addr a;
 

@@ -45,14 +45,14 @@ tokd_tel_info(struct tokd_app *app, const char *params, struct rte_tel_data *d)
 	rte_tel_data_add_dict_string(d, "version", TOKD_VERSION);
 	rte_tel_data_add_dict_string(d, "revision", TOKD_REVISION);
 	rte_tel_data_add_dict_string(d, "state", stop_text(atomic_load(&app->stop)));
-	rte_tel_data_add_dict_u64(d, "uptime_s", (rte_rdtsc() - app->t_start) / rte_get_tsc_hz());
+	rte_tel_data_add_dict_uint(d, "uptime_s", (rte_rdtsc() - app->t_start) / rte_get_tsc_hz());
 	snprintf(text, sizeof(text), "%016" PRIx64, app->instance);
 	rte_tel_data_add_dict_string(d, "instance", text);
-	rte_tel_data_add_dict_u64(d, "tsc_hz", rte_get_tsc_hz());
-	rte_tel_data_add_dict_u64(d, "workers", app->n_workers);
+	rte_tel_data_add_dict_uint(d, "tsc_hz", rte_get_tsc_hz());
+	rte_tel_data_add_dict_uint(d, "workers", app->n_workers);
 	rte_tel_data_add_dict_string(d, "sandbox", app->opt.sandbox ? "yes" : "no");
-	rte_tel_data_add_dict_u64(d, "calls_denied", tokd_sandbox_denied());
-	rte_tel_data_add_dict_u64(d, "port", app->port.id);
+	rte_tel_data_add_dict_uint(d, "calls_denied", tokd_sandbox_denied());
+	rte_tel_data_add_dict_uint(d, "port", app->port.id);
 	rte_tel_data_add_dict_string(d, "port_name", app->port.name);
 	rte_tel_data_add_dict_string(d, "driver", app->port.driver);
 	rte_tel_data_add_dict_string(d, "link", tokd_port_has_carrier(&app->port) ? "up" : "down");
@@ -60,10 +60,10 @@ tokd_tel_info(struct tokd_app *app, const char *params, struct rte_tel_data *d)
 	tokd_tel_add_text(d, "vocab", v.name); /* the default; /tokd/vocabs has all */
 	snprintf(text, sizeof(text), "%08" PRIx32, v.checksum);
 	rte_tel_data_add_dict_string(d, "vocab_checksum", text);
-	rte_tel_data_add_dict_u64(d, "reloads", app->reload.n_done);
-	rte_tel_data_add_dict_u64(d, "reloads_failed", app->reload.n_failed);
+	rte_tel_data_add_dict_uint(d, "reloads", app->reload.n_done);
+	rte_tel_data_add_dict_uint(d, "reloads_failed", app->reload.n_failed);
 	tokd_tel_add_text(d, "reload_error", app->reload.why.text);
-	rte_tel_data_add_dict_u64(d, "old_texts", tokd_reload_old_texts(app));
+	rte_tel_data_add_dict_uint(d, "old_texts", tokd_reload_old_texts(app));
 	return 0;
 }
 
@@ -96,8 +96,8 @@ tokd_tel_vocabs(struct tokd_app *app, const char *params, struct rte_tel_data *d
 		rte_tel_data_add_dict_string(one, "checksum", text);
 		rte_tel_data_add_dict_string(one, "pretokenizer", v.pretokenizer);
 		rte_tel_data_add_dict_string(one, "isa", v.isa);
-		rte_tel_data_add_dict_u64(one, "ids", v.n_ids);
-		rte_tel_data_add_dict_u64(one, "table_bytes", v.table_bytes);
+		rte_tel_data_add_dict_uint(one, "ids", v.n_ids);
+		rte_tel_data_add_dict_uint(one, "table_bytes", v.table_bytes);
 	}
 	return 0;
 }
@@ -128,12 +128,12 @@ tokd_tel_readers(struct tokd_app *app, const char *params, struct rte_tel_data *
 			one, "mode", info[i].state == TOKD_CONN_TAPPING ? "tap" : "reader");
 		rte_tel_data_add_dict_string(one, "state", state[info[i].state]);
 		rte_tel_data_add_dict_int(one, "pid", info[i].pid);
-		rte_tel_data_add_dict_u64(one, "uid", info[i].uid);
-		rte_tel_data_add_dict_u64(one, "since_ms", info[i].state_ms);
+		rte_tel_data_add_dict_uint(one, "uid", info[i].uid);
+		rte_tel_data_add_dict_uint(one, "since_ms", info[i].state_ms);
 		if (info[i].state == TOKD_CONN_TAPPING)
 			continue; /* its position is unknown */
-		rte_tel_data_add_dict_u64(one, "lag_bytes", info[i].lag_bytes);
-		rte_tel_data_add_dict_u64(one, "lag_worker", info[i].lag_ring);
+		rte_tel_data_add_dict_uint(one, "lag_bytes", info[i].lag_bytes);
+		rte_tel_data_add_dict_uint(one, "lag_worker", info[i].lag_ring);
 	}
 	return 0;
 }

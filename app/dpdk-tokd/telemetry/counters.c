@@ -50,12 +50,12 @@ tokd_tel_counters(struct tokd_app *app, const char *params, struct rte_tel_data 
 
 		for (uint32_t w = range.from; w < range.to; w++)
 			sum += tokd_worker_counter(app->worker[w], c);
-		rte_tel_data_add_dict_u64(d, tokd_counter_info[c].name, sum);
+		rte_tel_data_add_dict_uint(d, tokd_counter_info[c].name, sum);
 	}
 	if (params != NULL && params[0] != '\0')
 		return 0;
 	tokd_attach_list(&app->control.attach, NULL, 0, &readers);
-#define X(field, name, help) rte_tel_data_add_dict_u64(d, name, readers.field);
+#define X(field, name, help) rte_tel_data_add_dict_uint(d, name, readers.field);
 	READER_COUNTERS(X)
 #undef X
 	return 0;

@@ -6,8 +6,15 @@
 #pragma once
 
 #include <rte_telemetry.h>
+#include <rte_version.h>
 
 #include "control/app.h"
+
+#if RTE_VERSION < RTE_VERSION_NUM(23, 3, 0, 0) /* from 25.11 on there are only the new names */
+#define rte_tel_data_add_dict_uint rte_tel_data_add_dict_u64
+#define rte_tel_data_add_array_uint rte_tel_data_add_array_u64
+#define RTE_TEL_UINT_VAL RTE_TEL_U64_VAL
+#endif
 
 #define TOKD_TEL_WORKERS 16 /* a page of /tokd/workers: at most 850 bytes each */
 #define TOKD_TEL_HELP 64    /* a page of /tokd/help: at most 200 bytes each */

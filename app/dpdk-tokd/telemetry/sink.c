@@ -23,19 +23,19 @@ add_sink(struct rte_tel_data *d, const struct tokd_worker *w)
 	struct tokd_sink *s = w->sink;
 
 	rte_tel_data_add_dict_string(d, "state", tokd_sink_state_name(atomic_load(&s->state)));
-	rte_tel_data_add_dict_u64(d, "lag_bytes", tokd_tel_sink_lag(w));
-	rte_tel_data_add_dict_u64(d, "slots_posted", tokd_worker_counter(w, C_SINK_SLOTS));
-	rte_tel_data_add_dict_u64(d, "slots_done", tokd_worker_counter(w, C_SINK_DONE));
-	rte_tel_data_add_dict_u64(d, "lanes", tokg_sink_lanes(s->sink));
-	rte_tel_data_add_dict_u64(d, "lanes_used", tokg_sink_lanes_used(s->sink));
+	rte_tel_data_add_dict_uint(d, "lag_bytes", tokd_tel_sink_lag(w));
+	rte_tel_data_add_dict_uint(d, "slots_posted", tokd_worker_counter(w, C_SINK_SLOTS));
+	rte_tel_data_add_dict_uint(d, "slots_done", tokd_worker_counter(w, C_SINK_DONE));
+	rte_tel_data_add_dict_uint(d, "lanes", tokg_sink_lanes(s->sink));
+	rte_tel_data_add_dict_uint(d, "lanes_used", tokg_sink_lanes_used(s->sink));
 	pthread_mutex_lock(&s->lock);
 	rte_tel_data_add_dict_string(d, "transport", s->kind);
 	tokd_tel_add_text(d, "path", s->path);
-	rte_tel_data_add_dict_u64(d, "producer", s->producer);
-	rte_tel_data_add_dict_u64(d, "epoch", s->epoch);
-	rte_tel_data_add_dict_u64(d, "slots", s->slots);
-	rte_tel_data_add_dict_u64(d, "slot_bytes", s->slot_bytes);
-	rte_tel_data_add_dict_u64(d, "out_bytes", s->out_bytes);
+	rte_tel_data_add_dict_uint(d, "producer", s->producer);
+	rte_tel_data_add_dict_uint(d, "epoch", s->epoch);
+	rte_tel_data_add_dict_uint(d, "slots", s->slots);
+	rte_tel_data_add_dict_uint(d, "slot_bytes", s->slot_bytes);
+	rte_tel_data_add_dict_uint(d, "out_bytes", s->out_bytes);
 	pthread_mutex_unlock(&s->lock);
 }
 

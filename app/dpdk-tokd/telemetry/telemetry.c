@@ -151,7 +151,7 @@ tokd_tel_add_array(struct rte_tel_data *d, const char *name)
 
 	if (one == NULL)
 		return NULL;
-	rte_tel_data_start_array(one, RTE_TEL_U64_VAL);
+	rte_tel_data_start_array(one, RTE_TEL_UINT_VAL);
 	return add_started(d, name, one);
 }
 

@@ -33,10 +33,10 @@ add_time(struct rte_tel_data *d, const struct tokd_worker *w)
 		all += cycles[i];
 	}
 	for (size_t i = 0; i < RTE_DIM(account); i++) {
-		rte_tel_data_add_dict_u64(d, account[i].cycles, cycles[i]);
-		rte_tel_data_add_dict_u64(
+		rte_tel_data_add_dict_uint(d, account[i].cycles, cycles[i]);
+		rte_tel_data_add_dict_uint(
 			d, account[i].us, tokd_ticks_ns(cycles[i], w->tsc_hz) / 1000);
-		rte_tel_data_add_dict_u64(d, account[i].permille,
+		rte_tel_data_add_dict_uint(d, account[i].permille,
 			all == 0 ? 0 : (uint64_t)((double)cycles[i] * 1000 / (double)all + 0.5));
 	}
 }
@@ -48,13 +48,13 @@ add_held(struct rte_tel_data *d, const struct tokd_worker *w)
 	const struct tokd_side *side = &w->side;
 	uint32_t side_free = __atomic_load_n(&side->n_free, __ATOMIC_RELAXED);
 
-	rte_tel_data_add_dict_u64(
+	rte_tel_data_add_dict_uint(
 		d, "streams", atomic_load_explicit(&w->streams->n_used, memory_order_relaxed));
-	rte_tel_data_add_dict_u64(d, "held_mbufs", __atomic_load_n(&w->n_held, __ATOMIC_RELAXED));
-	rte_tel_data_add_dict_u64(d, "mbufs", w->pool->size);
-	rte_tel_data_add_dict_u64(d, "mbufs_in_use", rte_mempool_in_use_count(w->pool));
-	rte_tel_data_add_dict_u64(d, "side_bytes", (uint64_t)side->n * sizeof(*side->data));
-	rte_tel_data_add_dict_u64(
+	rte_tel_data_add_dict_uint(d, "held_mbufs", __atomic_load_n(&w->n_held, __ATOMIC_RELAXED));
+	rte_tel_data_add_dict_uint(d, "mbufs", w->pool->size);
+	rte_tel_data_add_dict_uint(d, "mbufs_in_use", rte_mempool_in_use_count(w->pool));
+	rte_tel_data_add_dict_uint(d, "side_bytes", (uint64_t)side->n * sizeof(*side->data));
+	rte_tel_data_add_dict_uint(
 		d, "side_used", (uint64_t)(side->n - side_free) * sizeof(*side->data));
 }
 
@@ -79,18 +79,19 @@ tokd_tel_workers(struct tokd_app *app, const char *params, struct rte_tel_data *
 		one = tokd_tel_add_dict(d, name);
 		if (one == NULL)
 			return -ENOMEM;
-		rte_tel_data_add_dict_u64(one, "lcore", w->lcore);
+		rte_tel_data_add_dict_uint(one, "lcore", w->lcore);
 		rte_tel_data_add_dict_int(one, "node", w->node);
-		rte_tel_data_add_dict_u64(one, "queue", w->queue);
-		rte_tel_data_add_dict_u64(one, "open_streams", tokd_worker_open_streams(w));
+		rte_tel_data_add_dict_uint(one, "queue", w->queue);
+		rte_tel_data_add_dict_uint(one, "open_streams", tokd_worker_open_streams(w));
 		add_time(one, w);
 		add_held(one, w);
-		rte_tel_data_add_dict_u64(
+		rte_tel_data_add_dict_uint(
 			one, "ring_head", __atomic_load_n(&ring->head, __ATOMIC_RELAXED));
-		rte_tel_data_add_dict_u64(
+		rte_tel_data_add_dict_uint(
 			one, "ring_tail", __atomic_load_n(&ring->tail, __ATOMIC_RELAXED));
-		rte_tel_data_add_dict_u64(one, "ring_bytes", ring->data_bytes);
-		rte_tel_data_add_dict_u64(one, "ring_held", RTE_MAX(held[i], tokd_tel_sink_lag(w)));
+		rte_tel_data_add_dict_uint(one, "ring_bytes", ring->data_bytes);
+		rte_tel_data_add_dict_uint(
+			one, "ring_held", RTE_MAX(held[i], tokd_tel_sink_lag(w)));
 		rte_tel_data_add_dict_int(one, "ring_huge", w->ring.huge);
 	}
 	return 0;
@@ -104,12 +105,12 @@ add_summary(struct rte_tel_data *d, const struct tokd_histogram *h, uint64_t hz)
 		const char *name;
 	} shown[] = {{500, "p50_ns"}, {900, "p90_ns"}, {990, "p99_ns"}, {999, "p99_9_ns"}};
 
-	rte_tel_data_add_dict_u64(d, "count", tokd_histogram_count(h));
-	rte_tel_data_add_dict_u64(d, "sum_ns", tokd_ticks_ns(h->sum, hz));
+	rte_tel_data_add_dict_uint(d, "count", tokd_histogram_count(h));
+	rte_tel_data_add_dict_uint(d, "sum_ns", tokd_ticks_ns(h->sum, hz));
 	for (size_t i = 0; i < RTE_DIM(shown); i++)
-		rte_tel_data_add_dict_u64(d, shown[i].name,
+		rte_tel_data_add_dict_uint(d, shown[i].name,
 			tokd_ticks_ns(tokd_histogram_percentile(h, shown[i].permille), hz));
-	rte_tel_data_add_dict_u64(d, "max_ns", tokd_ticks_ns(h->max, hz));
+	rte_tel_data_add_dict_uint(d, "max_ns", tokd_ticks_ns(h->max, hz));
 }
 
 static int
@@ -120,10 +121,10 @@ add_buckets(struct rte_tel_data *d, const struct tokd_histogram *h, uint64_t hz)
 	if (array == NULL)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < TOKD_HISTOGRAM_BUCKETS; i++)
-		rte_tel_data_add_array_u64(array, h->bucket[i]);
-	rte_tel_data_add_dict_u64(d, "tsc_hz", hz);
-	rte_tel_data_add_dict_u64(d, "unit_shift", TOKD_HISTOGRAM_UNIT_SHIFT);
-	rte_tel_data_add_dict_u64(d, "sub_bits", TOKD_HISTOGRAM_SUB_BITS);
+		rte_tel_data_add_array_uint(array, h->bucket[i]);
+	rte_tel_data_add_dict_uint(d, "tsc_hz", hz);
+	rte_tel_data_add_dict_uint(d, "unit_shift", TOKD_HISTOGRAM_UNIT_SHIFT);
+	rte_tel_data_add_dict_uint(d, "sub_bits", TOKD_HISTOGRAM_SUB_BITS);
 	return 0;
 }
 

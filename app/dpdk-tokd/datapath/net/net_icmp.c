@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ICMP: answers echo requests (ping), in the same mbuf. */
+#include <netinet/ip_icmp.h>
+
 #include <rte_icmp.h>
 #include <rte_ip.h>
 
@@ -23,14 +25,14 @@ tokd_net_icmp(struct tokd_worker *w, struct rte_mbuf *m)
 	/* RFC 792, Echo; RFC 1122 3.2.2: drop a wrong checksum silently. Packets with IP options
 	 * are dropped: RFC 1122 3.2.2.6 would require reversing a source route. */
 	if (m->l3_len != sizeof(*ip) || m->nb_segs != 1 || len < sizeof(*icmp) ||
-		icmp->icmp_type != RTE_IP_ICMP_ECHO_REQUEST || icmp->icmp_code != 0 ||
+		icmp->icmp_type != ICMP_ECHO || icmp->icmp_code != 0 ||
 		rte_raw_cksum(icmp, len) != 0xffff) {
 		tokd_drop(w, m, C_DROP_ICMP);
 		return;
 	}
 
 	/* RFC 792: the addresses are reversed, the type becomes 0, the data is returned. */
-	icmp->icmp_type = RTE_IP_ICMP_ECHO_REPLY;
+	icmp->icmp_type = ICMP_ECHOREPLY;
 	icmp->icmp_cksum = 0;
 	icmp->icmp_cksum = (uint16_t)~rte_raw_cksum(icmp, len);
 	ip->dst_addr = ip->src_addr;

@@ -18,7 +18,7 @@ struct icmp6 {
 	uint8_t type, code;
 	uint16_t cksum;
 	uint8_t body[4];
-} __rte_packed __rte_aligned(2);
+} __attribute__((packed, aligned(2)));
 static_assert(sizeof(struct icmp6) == 8, "ICMPv6 header, with the first word of its body");
 
 /* RFC 4861 4.3; options follow. */
@@ -27,7 +27,7 @@ struct solicitation {
 	uint16_t cksum;
 	uint8_t reserved[4];
 	uint8_t target[16];
-} __rte_packed __rte_aligned(2);
+} __attribute__((packed, aligned(2)));
 static_assert(sizeof(struct solicitation) == 24, "neighbour solicitation");
 
 /* RFC 4861 4.4, with the one option we send. */
@@ -38,7 +38,7 @@ struct advertisement {
 	uint8_t target[16];
 	uint8_t option, option_words; /* target link-layer address, 1 times 8 bytes */
 	struct rte_ether_addr mac;
-} __rte_packed __rte_aligned(2);
+} __attribute__((packed, aligned(2)));
 static_assert(sizeof(struct advertisement) == 32, "neighbour advertisement with one option");
 
 /* Sends the packet back. Its length is final; the checksum is written last. */
@@ -48,8 +48,8 @@ answer(struct tokd_worker *w, struct rte_mbuf *m, uint8_t hop_limit, uint16_t *c
 	struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, struct rte_ether_hdr *);
 	struct rte_ipv6_hdr *ip = rte_pktmbuf_mtod_offset(m, struct rte_ipv6_hdr *, m->l2_len);
 
-	memcpy(ip->dst_addr, ip->src_addr, sizeof(ip->dst_addr));
-	memcpy(ip->src_addr, w->ip6.byte, sizeof(ip->src_addr));
+	memcpy(&ip->dst_addr, &ip->src_addr, sizeof(ip->dst_addr));
+	memcpy(&ip->src_addr, w->ip6.byte, sizeof(ip->src_addr));
 	ip->hop_limits = hop_limit;
 	ip->payload_len =
 		rte_cpu_to_be_16((uint16_t)(rte_pktmbuf_pkt_len(m) - m->l2_len - m->l3_len));
@@ -65,7 +65,7 @@ echo(struct tokd_worker *w, struct rte_mbuf *m, struct icmp6 *icmp)
 {
 	const struct rte_ipv6_hdr *ip =
 		rte_pktmbuf_mtod_offset(m, const struct rte_ipv6_hdr *, m->l2_len);
-	const struct tokd_addr src = tokd_addr_v6(ip->src_addr);
+	const struct tokd_addr src = tokd_addr_v6(&ip->src_addr);
 
 	if (icmp->code != 0 || tokd_addr_is_none(&src)) {
 		tokd_drop(w, m, C_DROP_ICMP);
@@ -90,7 +90,7 @@ is_for_our_address(const struct tokd_worker *w, const struct rte_ipv6_hdr *ip, b
 
 	if (ip->hop_limits != ND_HOP_LIMIT || len < sizeof(*ns) || ns->code != 0 ||
 		memcmp(ns->target, w->ip6.byte, sizeof(w->ip6)) != 0 ||
-		(is_probe && memcmp(ip->dst_addr, w->solicited.byte, sizeof(w->solicited)) != 0))
+		(is_probe && memcmp(&ip->dst_addr, w->solicited.byte, sizeof(w->solicited)) != 0))
 		return false;
 	for (left = len - sizeof(*ns); left > 0; left -= 8u * option[1], option += 8u * option[1]) {
 		if (left < 8 || option[1] == 0 || 8u * option[1] > left ||
@@ -108,7 +108,7 @@ neighbour(struct tokd_worker *w, struct rte_mbuf *m, uint32_t len, bool is_fragm
 	struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, struct rte_ether_hdr *);
 	struct rte_ipv6_hdr *ip = rte_pktmbuf_mtod_offset(m, struct rte_ipv6_hdr *, m->l2_len);
 	const uint32_t off = m->l2_len + m->l3_len;
-	struct tokd_addr src = tokd_addr_v6(ip->src_addr);
+	struct tokd_addr src = tokd_addr_v6(&ip->src_addr);
 	const bool is_probe = tokd_addr_is_none(&src);
 	struct advertisement *a;
 
@@ -135,7 +135,7 @@ neighbour(struct tokd_worker *w, struct rte_mbuf *m, uint32_t len, bool is_fragm
 	memcpy(a->target, w->ip6.byte, sizeof(w->ip6));
 	/* RFC 4861 7.2.4: without a source address, answer to all nodes. */
 	if (is_probe) {
-		memcpy(ip->src_addr, all_nodes.byte, sizeof(ip->src_addr));
+		memcpy(&ip->src_addr, all_nodes.byte, sizeof(ip->src_addr));
 		eth->src_addr = tokd_addr_group_mac(&all_nodes);
 	}
 	w->counter[C_ND_REPLIES]++;

@@ -11,7 +11,7 @@
 static bool
 is_for_us(const struct tokd_worker *w, const struct rte_ipv6_hdr *ip)
 {
-	const struct tokd_addr dst = tokd_addr_v6(ip->dst_addr);
+	const struct tokd_addr dst = tokd_addr_v6(&ip->dst_addr);
 
 	if (tokd_addr_is_none(&w->ip6))
 		return false;
@@ -56,7 +56,7 @@ tokd_net_ipv6(struct tokd_worker *w, struct rte_mbuf *m)
 		tokd_drop(w, m, C_DROP_IP_DST);
 		return;
 	}
-	src = tokd_addr_v6(ip->src_addr);
+	src = tokd_addr_v6(&ip->src_addr);
 	if (unlikely(!source_is_a_host(w, ip, &src))) {
 		tokd_drop(w, m, C_DROP_IP_HEADER);
 		return;

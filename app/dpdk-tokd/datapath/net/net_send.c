@@ -61,8 +61,8 @@ put_ipv6(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_peer *peer
 		.payload_len = rte_cpu_to_be_16(payload),
 		.proto = IPPROTO_UDP,
 		.hop_limits = TTL};
-	memcpy(ip->src_addr, w->ip6.byte, sizeof(ip->src_addr));
-	memcpy(ip->dst_addr, peer->addr.byte, sizeof(ip->dst_addr));
+	memcpy(&ip->src_addr, w->ip6.byte, sizeof(ip->src_addr));
+	memcpy(&ip->dst_addr, peer->addr.byte, sizeof(ip->dst_addr));
 	if (w->tx_cksum_offload) {
 		m->l3_len = sizeof(*ip);
 		udp->dgram_cksum = rte_ipv6_phdr_cksum(ip, 0);

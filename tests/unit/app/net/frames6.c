@@ -24,8 +24,8 @@ packet6(const struct tokd_addr *src, const struct tokd_addr *dst, uint8_t proto,
 		.payload_len = rte_cpu_to_be_16((uint16_t)n),
 		.proto = proto,
 		.hop_limits = hop_limit};
-	memcpy(ip->src_addr, src->byte, 16);
-	memcpy(ip->dst_addr, dst->byte, 16);
+	memcpy(&ip->src_addr, src->byte, 16);
+	memcpy(&ip->dst_addr, dst->byte, 16);
 	memcpy(payload, bytes, n);
 	memset(payload + cksum_at, 0, 2);
 	cksum = rte_ipv6_udptcp_cksum(ip, payload);

@@ -26,8 +26,8 @@ next_packet6(uint8_t proto, const struct tokd_addr *to, uint8_t *bytes, uint32_t
 	assert_memory_equal(&eth->src_addr, &fx->w.mac, 6);
 	assert_int_equal(ip->vtc_flow, RTE_BE32(0x60000000));
 	assert_int_equal(ip->proto, proto);
-	assert_memory_equal(ip->src_addr, fx->w.ip6.byte, 16);
-	assert_memory_equal(ip->dst_addr, to->byte, 16);
+	assert_memory_equal(&ip->src_addr, fx->w.ip6.byte, 16);
+	assert_memory_equal(&ip->dst_addr, to->byte, 16);
 	/* Over a right checksum it is zero, which is written as all ones for UDP. */
 	assert_int_equal(rte_ipv6_udptcp_cksum(ip, ip + 1), proto == IPPROTO_UDP ? 0xffff : 0);
 	assert_true(n <= room);
@@ -104,18 +104,18 @@ FIXTURE_TEST(ipv6_drops_malformed_headers_and_other_hosts)
 	expect_drop6(m, C_DROP_IP_HEADER);
 	for (uint32_t i = 0; i < RTE_DIM(bad); i++) {
 		m = frame6(r);
-		memcpy(ip6_of(m)->src_addr, bad[i].byte, 16);
+		memcpy(&ip6_of(m)->src_addr, bad[i].byte, 16);
 		expect_drop6(m, C_DROP_IP_HEADER);
 	}
 	m = frame6(r);
-	memcpy(ip6_of(m)->src_addr, fx->w.ip6.byte, 16);
+	memcpy(&ip6_of(m)->src_addr, fx->w.ip6.byte, 16);
 	expect_drop6(m, C_DROP_IP_HEADER);
 	m = frame6(r);
-	ip6_of(m)->dst_addr[15] ^= 1;
+	((uint8_t *)&ip6_of(m)->dst_addr)[15] ^= 1;
 	expect_drop6(m, C_DROP_IP_DST);
 	/* The group is for neighbours only. */
 	m = frame6(r);
-	memcpy(ip6_of(m)->dst_addr, fx->w.solicited.byte, 16);
+	memcpy(&ip6_of(m)->dst_addr, fx->w.solicited.byte, 16);
 	expect_drop6(m, C_DROP_IP_DST);
 	m = frame6(r);
 	ip6_of(m)->proto = IPPROTO_HOPOPTS;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The stages below the stream: what each lets through, drops, or answers. */
 #include <netinet/in.h>
+#include <netinet/ip_icmp.h>
 
 #include "frames6.h"
 
@@ -46,7 +47,7 @@ arp_request(struct rte_arp_hdr *arp)
 	struct {
 		struct rte_ether_hdr eth;
 		struct rte_arp_hdr arp;
-	} __rte_packed __rte_aligned(2) bytes = {0};
+	} __attribute__((packed, aligned(2))) bytes = {0};
 
 	memset(&bytes.eth.dst_addr, 0xff, 6);
 	bytes.eth.src_addr = (struct rte_ether_addr){{2, 0, 0, 0, 0, 2}};
@@ -212,7 +213,7 @@ icmp_frame(uint32_t n)
 	f.ip->hdr_checksum = rte_ipv4_cksum(f.ip);
 	if (n >= sizeof(*icmp)) {
 		*icmp = (struct rte_icmp_hdr){
-			.icmp_type = RTE_IP_ICMP_ECHO_REQUEST, .icmp_ident = 7, .icmp_seq_nb = 9};
+			.icmp_type = ICMP_ECHO, .icmp_ident = 7, .icmp_seq_nb = 9};
 		icmp->icmp_cksum = (uint16_t)~rte_raw_cksum(icmp, n);
 	}
 	return f;
@@ -230,7 +231,7 @@ FIXTURE_TEST(icmp_echo_is_answered)
 		assert_int_equal(rte_pktmbuf_data_len(m), 34 + n);
 		f.ip = rte_pktmbuf_mtod_offset(m, struct rte_ipv4_hdr *, 14);
 		icmp = (struct rte_icmp_hdr *)(f.ip + 1);
-		assert_int_equal(icmp->icmp_type, RTE_IP_ICMP_ECHO_REPLY);
+		assert_int_equal(icmp->icmp_type, ICMP_ECHOREPLY);
 		assert_int_equal(icmp->icmp_ident, 7);
 		assert_int_equal(icmp->icmp_seq_nb, 9);
 		assert_int_equal(rte_raw_cksum(icmp, n), 0xffff);
@@ -272,7 +273,7 @@ FIXTURE_TEST(icmp_drops_all_else)
 	((struct rte_icmp_hdr *)f.udp)->icmp_cksum ^= 1;
 	expect_drop(f.m, C_DROP_ICMP);
 	f = icmp_frame(20);
-	((struct rte_icmp_hdr *)f.udp)->icmp_type = RTE_IP_ICMP_ECHO_REPLY;
+	((struct rte_icmp_hdr *)f.udp)->icmp_type = ICMP_ECHOREPLY;
 	((struct rte_icmp_hdr *)f.udp)->icmp_cksum = 0;
 	((struct rte_icmp_hdr *)f.udp)->icmp_cksum = (uint16_t)~rte_raw_cksum(f.udp, 20);
 	expect_drop(f.m, C_DROP_ICMP);

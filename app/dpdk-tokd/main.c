@@ -227,7 +227,7 @@ run(struct tokd_app *app, int eal_argc, char **argv)
 	enum tokd_exit code;
 
 	tokd_log_open(app->opt.log_format == TOKD_LOG_JSON);
-	tokd_control_block_signals();
+	tokd_control_before_eal();
 	code = tokd_eal_start(eal_argc, argv);
 	if (code != TOKD_EXIT_OK)
 		return code;

@@ -20,6 +20,9 @@
 #define DRAIN_CHECK_MS 5 /* between checks of open streams */
 #define WATCH_MS 1000	 /* between looks at the port */
 
+/* Those of the process as it started: EAL pins the thread that initializes it. */
+static cpu_set_t all_cpus;
+
 static void
 handled_signals(sigset_t *set)
 {
@@ -30,10 +33,11 @@ handled_signals(sigset_t *set)
 }
 
 void
-tokd_control_block_signals(void)
+tokd_control_before_eal(void)
 {
 	sigset_t set;
 
+	pthread_getaffinity_np(pthread_self(), sizeof(all_cpus), &all_cpus);
 	handled_signals(&set);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
@@ -191,27 +195,41 @@ control_thread(void *arg)
 	return NULL;
 }
 
-/* EAL pins control threads outside the lcores, unless lcores use every CPU. */
-static void
-warn_shared_cpu(pthread_t thread)
+/* Those without an lcore, as for EAL's own threads; if there are none, the main lcore's. */
+static cpu_set_t
+free_cpus(void)
 {
-	cpu_set_t cpus;
+	cpu_set_t cpus = all_cpus;
 	unsigned int lcore;
 
-	if (pthread_getaffinity_np(thread, sizeof(cpus), &cpus) != 0)
-		return;
 	RTE_LCORE_FOREACH (lcore) {
-		cpu_set_t own = rte_lcore_cpuset(lcore);
+		cpu_set_t taken = rte_lcore_cpuset(lcore);
 
-		CPU_AND(&own, &own, &cpus);
-		if (CPU_COUNT(&own) != 0) {
-			TOKD_LOG(control, WARNING,
-				"the control thread shares a CPU with lcore %u: leave one CPU out "
-				"of -l\n",
-				lcore);
-			return;
-		}
+		CPU_AND(&taken, &taken, &cpus);
+		CPU_XOR(&cpus, &cpus, &taken);
 	}
+	if (CPU_COUNT(&cpus) > 0)
+		return cpus;
+	TOKD_LOG(control, WARNING,
+		"the control thread shares a CPU with lcore %u: leave one CPU out of -l\n",
+		rte_get_main_lcore());
+	return rte_lcore_cpuset(rte_get_main_lcore());
+}
+
+static int
+start_thread(struct tokd_control *c)
+{
+	const cpu_set_t cpus = free_cpus();
+	pthread_attr_t attr;
+	int rc;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setaffinity_np(&attr, sizeof(cpus), &cpus);
+	rc = pthread_create(&c->thread, &attr, control_thread, c);
+	pthread_attr_destroy(&attr);
+	if (rc == 0)
+		pthread_setname_np(c->thread, "tokd-control");
+	return -rc;
 }
 
 static int
@@ -257,13 +275,12 @@ tokd_control_start(struct tokd_control *c, struct tokd_app *app)
 			strerror(-rc));
 		goto fail;
 	}
-	rc = rte_ctrl_thread_create(&c->thread, "tokd-control", NULL, control_thread, c);
+	rc = start_thread(c);
 	if (rc != 0) {
 		TOKD_LOG(control, ERR, "control thread: cannot create it: %s\n", strerror(-rc));
 		goto fail;
 	}
 	c->running = true;
-	warn_shared_cpu(c->thread);
 	return 0;
 fail:
 	close_fds(c);

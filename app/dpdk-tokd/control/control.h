@@ -32,10 +32,11 @@ struct tokd_control {
 };
 
 /*
- * Block the control thread's signals in the caller and in all threads that it creates later: call
- * before rte_eal_init. Ignores SIGPIPE: service continues when the reader of the log ends.
+ * Before rte_eal_init: blocks the control thread's signals in the caller and in all threads that it
+ * creates later, and notes its CPUs. Ignores SIGPIPE: service continues when the reader of the log
+ * ends.
  */
-void tokd_control_block_signals(void);
+void tokd_control_before_eal(void);
 
 /* Listen for readers and start the thread. Returns 0 or -errno with a message logged. */
 int tokd_control_start(struct tokd_control *c, struct tokd_app *app);

@@ -155,11 +155,14 @@ begin(struct tokd_app *app)
 	r->error.text[0] = '\0';
 	memset(&r->opt, 0, sizeof(r->opt));
 	atomic_store(&r->loaded, false);
-	rc = rte_ctrl_thread_create(&r->thread, "tokd-reload", NULL, reload_thread, app);
-	if (rc != 0)
-		failed(app, strerror(-rc));
-	else
-		r->state = TOKD_RELOAD_LOADING;
+	/* On this thread's CPUs. */
+	rc = pthread_create(&r->thread, NULL, reload_thread, app);
+	if (rc != 0) {
+		failed(app, strerror(rc));
+		return;
+	}
+	pthread_setname_np(r->thread, "tokd-reload");
+	r->state = TOKD_RELOAD_LOADING;
 }
 
 static void

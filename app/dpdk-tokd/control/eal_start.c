@@ -13,6 +13,7 @@
 
 #include <rte_eal.h>
 #include <rte_errno.h>
+#include <rte_version.h>
 
 #include "eal_files.h"
 #include "eal_start.h"
@@ -31,6 +32,27 @@ show_usage(const char *program)
 	       "dpdk-tokd --help lists the application options\n\n");
 }
 
+static void
+log_rejected(void)
+{
+	tokd_log_failure(
+		"EAL rejects an option before --: its first message above names it (CPUs: 0 to "
+		"%ld); dpdk-tokd -h lists EAL's options, --help the application's",
+		sysconf(_SC_NPROCESSORS_CONF) - 1);
+}
+
+/* EAL of DPDK 25.11 ends the process when it has a wrong option, or was asked for help. */
+static bool in_eal;
+
+static void
+at_exit(void)
+{
+	if (!in_eal || usage_shown)
+		return;
+	log_rejected();
+	_exit(TOKD_EXIT_USAGE);
+}
+
 static bool
 is_given(const char *option, int argc, char **argv)
 {
@@ -41,6 +63,26 @@ is_given(const char *option, int argc, char **argv)
 	return false;
 }
 
+static const char *
+runtime_folder(void)
+{
+	const char *folder = getenv("RUNTIME_DIRECTORY");
+
+	if (folder == NULL && getuid() != 0)
+		folder = getenv("XDG_RUNTIME_DIR");
+	if (folder == NULL)
+		folder = getuid() == 0 ? "/var/run" : "/tmp";
+	return folder;
+}
+
+/* EAL of DPDK 25.11, of a value: it returns, and has not made its runtime folder yet. */
+static bool
+has_wrong_value(int taken)
+{
+	return RTE_VERSION >= RTE_VERSION_NUM(25, 11, 0, 0) && taken < 0 && rte_errno == EINVAL &&
+	       rte_eal_get_runtime_dir()[0] == '\0' && access(runtime_folder(), W_OK) == 0;
+}
+
 /*
  * EAL maps files of its runtime folder sparse: where the file system is full, their first store is
  * a SIGBUS. False, with a message, if it has no room for them. EAL reports other errors itself.
@@ -48,14 +90,10 @@ is_given(const char *option, int argc, char **argv)
 static bool
 runtime_has_room(void)
 {
-	const char *folder = getenv("RUNTIME_DIRECTORY");
-	int fd, rc;
+	const char *folder = runtime_folder();
+	const int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	int rc;
 
-	if (folder == NULL && getuid() != 0)
-		folder = getenv("XDG_RUNTIME_DIR");
-	if (folder == NULL)
-		folder = getuid() == 0 ? "/var/run" : "/tmp";
-	fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return true;
 	rc = posix_fallocate(fd, 0, RUNTIME_BYTES);
@@ -152,13 +190,12 @@ tokd_eal_start(int argc, char **argv)
 	rte_set_application_usage_hook(show_usage);
 	rte_errno = 0;
 	tokd_eal_files_remove_at_exit();
+	in_eal = atexit(at_exit) == 0;
 	taken = rte_eal_init(argc, argv);
-	if (usage_shown) {
+	in_eal = false;
+	if (usage_shown || has_wrong_value(taken)) {
 		__fpurge(stdout);
-		tokd_log_failure(
-			"EAL rejects an option before --: its first message above names it (CPUs: "
-			"0 to %ld); dpdk-tokd -h lists EAL's options, --help the application's",
-			sysconf(_SC_NPROCESSORS_CONF) - 1);
+		log_rejected();
 		return TOKD_EXIT_USAGE;
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);

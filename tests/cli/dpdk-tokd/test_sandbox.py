@@ -39,6 +39,10 @@ def test_no_thread_keeps_a_capability(ready) -> None:
     assert appliance.stop() == 0
 
 
+# kB that EAL has for rte_lcore_var.h, from DPDK 24.11 and from 25.11 on; no text is there.
+LCORE_VARS = ((16 << 10) + 4, (32 << 10) + 4)
+
+
 def test_texts_are_in_no_core_dump(ready) -> None:
     """Should the process be made dumpable again: rings and EAL's memory are left out."""
     appliance = ready()
@@ -49,7 +53,7 @@ def test_texts_are_in_no_core_dump(ready) -> None:
         size = int(re.search(r"^Size: +(\d+) kB", mapping, re.MULTILINE)[1])
         if " dd" in re.search(r"^VmFlags:.*", mapping, re.MULTILINE)[0]:
             left_out += size
-        elif size >= 16 << 10 and re.search(r"^Rss: +[1-9]", mapping, re.MULTILINE):
+        elif size >= 16 << 10 and size not in LCORE_VARS and re.search(r"\nRss: +[1-9]", mapping):
             written.append(mapping.splitlines()[0])
     assert written == []
     assert left_out >= 256 << 10  # -m 256

@@ -31,6 +31,7 @@ tokd_tx_flush(struct tokd_worker *w)
 	for (uint16_t i = 0; i < w->n_tx; i++)
 		bytes[i + 1] = bytes[i] + rte_pktmbuf_pkt_len(w->tx[i]);
 
+	/* No rte_eth_tx_prepare: what drivers want for checksums is in the headers (net_send.c). */
 	sent = rte_eth_tx_burst(w->port, w->queue, w->tx, w->n_tx);
 	if (w->n_last > 0)
 		take_times(w, sent);

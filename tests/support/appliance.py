@@ -33,8 +33,9 @@ def until(
 
 
 class Appliance(DpdkTokd):
-    """Started; ready where the context is entered, stopped where it is left. Several may use one
-    folder: each has a log of its own, and the same control socket."""
+    """Started; ready where the context is entered, stopped where it is left. One whose end the test
+    did not see must end well. Several may use one folder: each has a log of its own, and the same
+    control socket."""
 
     seen_to_end = False  # a test was told its exit code
 
@@ -58,9 +59,10 @@ class Appliance(DpdkTokd):
     def __enter__(self) -> Self:
         return self.ready()
 
-    def __exit__(self, *_: object) -> None:
-        self.stop()
+    def __exit__(self, *why: object) -> None:
+        seen, code = self.seen_to_end, self.stop()
         shutil.rmtree(run_time_folder(self.prefix), ignore_errors=True)
+        assert seen or any(why) or code == 0, self.said()
 
     def ready(self) -> Self:
         self.wait_ready(READY_S)

@@ -6,6 +6,7 @@ namespace: client 10.99.0.2 [pyt…c] ======= [pyt…s] dpdk-tokd 10.99.0.1, no 
 
 import ctypes
 import os
+import random
 import shutil
 import subprocess
 import threading
@@ -103,7 +104,10 @@ class NetLab:
         ns, server, client = self.namespace, self.server_if, self.client_if
         run("ip", "netns", "add", ns)
         peer = ("peer", "name", client, "netns", ns)
-        run("ip", "link", "add", server, *self._queues, "type", "veth", *peer)
+        # The group of net_af_packet's PACKET_FANOUT is (pid ^ index) & 0xffff: with pids and
+        # indices in a row those of tests at once may meet, and the later one does not start.
+        index = ("index", str(random.randrange(1 << 16, 1 << 30)))
+        run("ip", "link", "add", server, *index, *self._queues, "type", "veth", *peer)
         inside = ("ip", "netns", "exec", ns)
         for where, name in (((), server), (inside, client)):
             # With IPv6 Linux sends of its own accord, which counters would show.

@@ -30,6 +30,7 @@ from .service import Service
 
 THREADS = 8  # long texts leave some for others
 REFLECTIONS = 2  # at once: a client may ask for as long as it likes, which takes a thread
+REFLECTION_S = 0.25  # in which the stream that a client has just left ends
 DETAILS_MAX = 1000  # characters of an error, which is sent in a header
 BODY_MAX = (1 << 31) - 1
 MESSAGE_S = 5.0  # in which a client has to send its message: until then it has a thread
@@ -62,7 +63,7 @@ class _Reflection(reflection.ReflectionServicer):  # type: ignore[misc]
         self._free = threading.Semaphore(REFLECTIONS)
 
     def ServerReflectionInfo(self, requests: Any, context: Any) -> Iterator[Any]:
-        if not self._free.acquire(blocking=False):
+        if not self._free.acquire(timeout=REFLECTION_S):
             why = f"{REFLECTIONS} clients use reflection: send it again"
             context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, why)
         try:

@@ -15,6 +15,7 @@
 
 #define TOKENS_MAX 64
 #define TEXT_MAX 600
+#define LONG_MAX 6000 /* words of several blocks */
 #define MAX_CHARS 12
 
 struct small_pieces {
@@ -133,9 +134,9 @@ TEST(the_trie_equals_longest_match)
 
 		make_random(&sp, &seed, 1 + small_random(&seed, 40), letters);
 		for (int i = 0; i < 300; i++) {
-			char text[TEXT_MAX];
-			uint32_t want[TEXT_MAX], got[3 * TEXT_MAX], n = small_random(&seed, 60),
-								    wants;
+			char text[LONG_MAX];
+			uint32_t want[LONG_MAX], got[3 * LONG_MAX], wants;
+			uint32_t n = small_random(&seed, i % 100 ? 60 : LONG_MAX - 1);
 			struct tok_result r;
 
 			for (uint32_t k = 0; k < n; k++)
@@ -143,8 +144,11 @@ TEST(the_trie_equals_longest_match)
 						  ? ' '
 						  : letters[small_random(&seed, 3)];
 			text[n] = '\0';
+			/* A letter that no token has, also in the middle of a word. */
+			for (uint32_t k = 1; k < n; k += 2 + small_random(&seed, 100))
+				memcpy(text + k - 1, "\xc9\x90", 2);
 			wants = match_text(&sp, text, want);
-			r = tok_encode(sp.v, NULL, text, n, 0, got, 3 * TEXT_MAX);
+			r = tok_encode(sp.v, NULL, text, n, 0, got, 3 * LONG_MAX);
 			assert_int_equal(r.status, TOK_OK);
 			if (r.produced != wants || memcmp(want, got, wants * sizeof(*got)) != 0)
 				fail_msg("round %d: \"%s\"", round, text);

@@ -200,11 +200,12 @@ static cpu_set_t
 free_cpus(void)
 {
 	cpu_set_t cpus = all_cpus;
-	unsigned int lcore;
 
-	RTE_LCORE_FOREACH (lcore) {
+	for (unsigned int lcore = 0; lcore < RTE_MAX_LCORE; lcore++) {
 		cpu_set_t taken = rte_lcore_cpuset(lcore);
 
+		if (rte_lcore_has_role(lcore, ROLE_OFF) > 0)
+			continue;
 		CPU_AND(&taken, &taken, &cpus);
 		CPU_XOR(&cpus, &cpus, &taken);
 	}

@@ -41,13 +41,20 @@ log_rejected(void)
 		sysconf(_SC_NPROCESSORS_CONF) - 1);
 }
 
+/* Before EAL chooses an IOVA mode it has only read its options, and loaded drivers. */
+static bool
+is_early(void)
+{
+	return rte_eal_iova_mode() == RTE_IOVA_DC;
+}
+
 /* EAL of DPDK 25.11 ends the process when it has a wrong option, or was asked for help. */
 static bool in_eal;
 
 static void
 at_exit(void)
 {
-	if (!in_eal || usage_shown)
+	if (!in_eal || usage_shown || !is_early())
 		return;
 	log_rejected();
 	_exit(TOKD_EXIT_USAGE);
@@ -75,12 +82,20 @@ runtime_folder(void)
 	return folder;
 }
 
-/* EAL of DPDK 25.11, of a value: it returns, and has not made its runtime folder yet. */
+/* EAL of DPDK 25.11 returns, as it does when it cannot make its runtime folder. */
 static bool
 has_wrong_value(int taken)
 {
-	return RTE_VERSION >= RTE_VERSION_NUM(25, 11, 0, 0) && taken < 0 && rte_errno == EINVAL &&
-	       rte_eal_get_runtime_dir()[0] == '\0' && access(runtime_folder(), W_OK) == 0;
+	const char *folder = runtime_folder();
+	char made[PATH_MAX];
+
+	if (RTE_VERSION < RTE_VERSION_NUM(25, 11, 0, 0) || taken >= 0 || rte_errno != EINVAL ||
+		!is_early())
+		return false;
+	if (rte_eal_get_runtime_dir()[0] != '\0')
+		return true;
+	snprintf(made, sizeof(made), "%s/dpdk", folder);
+	return access(access(made, F_OK) == 0 ? made : folder, W_OK) == 0;
 }
 
 /*
@@ -214,9 +229,8 @@ tokd_eal_start(int argc, char **argv)
 
 		tokd_log_failure("EAL did not start%s%s: %s", is_known ? "" : ": ",
 			is_known ? "" : rte_strerror(rte_errno), remedy(rte_errno));
-		/* Of -a or --vdev, read before an IOVA mode is chosen; later: memory. */
-		return rte_errno == ENODEV && rte_eal_iova_mode() == RTE_IOVA_DC ? TOKD_EXIT_USAGE
-										 : TOKD_EXIT_FAILED;
+		/* Of -a or --vdev; later: memory. */
+		return rte_errno == ENODEV && is_early() ? TOKD_EXIT_USAGE : TOKD_EXIT_FAILED;
 	}
 	/* EAL moves arguments that are not its options to the end, without an error. */
 	if (taken + 1 < argc) {

@@ -130,6 +130,10 @@ def test_a_wrong_eal_option_is_a_wrong_option(binary: Path) -> None:
     assert len(done.stderr.splitlines()) < 15
 
 
+def test_a_wrong_value_of_one_is_a_wrong_option(binary: Path) -> None:
+    assert start_eal(binary, *NO_DEVICE, "--file-prefix=").returncode == 2
+
+
 def test_more_lcores_than_cpus_are_answered_with_how_many_there_are(binary: Path) -> None:
     done = start_eal(binary, *NO_DEVICE, "-l", "0-1000")
     assert done.returncode == 2

@@ -102,6 +102,8 @@ def test_a_clean_link_needs_few_packets_twice(lab, appliance, gpt2, kind):
     again = lab.call(by_turns if kind == "sync" else lambda: asyncio.run(by_asyncio()))
     # What is under way meanwhile is sent again rightly, after RTO_MS.
     absences = int((waited_ms() - before) // RTO_MS)
+    if absences > 3:
+        pytest.skip(f"the worker may have been off its CPU {absences} times for {RTO_MS} ms")
     assert again <= 30 + 256 * absences, (again, absences)
 
 

@@ -86,10 +86,10 @@ def test_a_datagram_in_fragments_is_one(lab6, dual, gpt2_file, host):
     before = dual.counters()
     with RawStream(lab6, host=host) as stream:
         if dual.driver == "net_af_packet" and host == SERVER_IP:
-            either = ("drop_ip_header", "rx_reassembled")
-            stream.send(stream.packets(TEXT, cuts=[5000])[0])
-            dual.wait_counters(lambda c: any(c[name] > before[name] for name in either))
-            if dual.counters()["drop_ip_header"] > before["drop_ip_header"]:
+            version = subprocess.run(["pkg-config", "--modversion", "libdpdk"], capture_output=True)
+            if version.stdout < b"25.11":
+                stream.send(stream.packets(TEXT, cuts=[5000])[0])
+                dual.wait_counters(lambda c: c["drop_ip_header"] > before["drop_ip_header"])
                 stream.finish(stream.packets(TEXT))
                 assert stream.id_list() == whole_ids(gpt2_file, TEXT)
                 return

@@ -13,12 +13,18 @@ SERVED = (0, errno.EAGAIN, errno.EPROTOTYPE)  # it accepts, its backlog is full,
 
 def check_free(path: str) -> None:
     """Remove a socket that is left over. OSError: another server listens at it."""
-    if not (os.path.exists(path) and stat.S_ISSOCK(os.stat(path).st_mode)):
+    try:
+        if not stat.S_ISSOCK(os.stat(path).st_mode):
+            return
+    except FileNotFoundError:
         return
     with socket.socket(socket.AF_UNIX) as client:
         client.setblocking(False)
-        if client.connect_ex(path) in SERVED:
-            raise OSError("another server listens there: stop it, or give another path")
+        error = client.connect_ex(path)
+    if error in SERVED:
+        raise OSError("another server listens there: stop it, or give another path")
+    if error != errno.ECONNREFUSED:
+        raise OSError(error, f"a socket that may be served: {os.strerror(error)}")
     os.remove(path)
 
 

@@ -63,6 +63,8 @@ class _Reflection(reflection.ReflectionServicer):  # type: ignore[misc]
         self._free = threading.Semaphore(REFLECTIONS)
 
     def ServerReflectionInfo(self, requests: Any, context: Any) -> Iterator[Any]:
+        if not context.is_active():
+            return
         if not self._free.acquire(timeout=REFLECTION_S):
             why = f"{REFLECTIONS} clients use reflection: send it again"
             context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, why)
@@ -84,24 +86,33 @@ class _Messages(grpc.ServerInterceptor):  # type: ignore[misc]
         handler = continuation(details)
         if handler is None or handler.request_streaming:
             return handler
+        until = time.monotonic() + MESSAGE_S  # from its arrival, not from when it has a thread
         behavior, make = handler.unary_unary, grpc.stream_unary_rpc_method_handler
         if handler.response_streaming:
             behavior, make = handler.unary_stream, grpc.stream_stream_rpc_method_handler
 
         @functools.wraps(behavior)  # with the attributes that grpc looks for
         def call(messages: Iterator[Any], context: Any, *more: Any) -> Any:
-            return behavior(self._first(messages, context), context, *more)
+            message = self._first(messages, context, until)
+            if handler.request_deserializer is not None:
+                try:
+                    message = handler.request_deserializer(message)
+                except Exception as error:
+                    context.abort(grpc.StatusCode.INTERNAL, f"the message: {error}"[:DETAILS_MAX])
+            return behavior(message, context, *more)
 
-        return make(call, handler.request_deserializer, handler.response_serializer)
+        return make(call, None, handler.response_serializer)
 
-    def _first(self, messages: Iterator[Any], context: Any) -> Any:
-        self._awaited[context] = time.monotonic() + MESSAGE_S
+    def _first(self, messages: Iterator[bytes], context: Any, until: float) -> bytes:
+        # A call that has waited for a thread is not late if its message is there.
+        self._awaited[context] = max(until, time.monotonic() + MESSAGE_S / 50)
         try:
             for message in messages:
                 return message
         finally:
             del self._awaited[context]
         context.abort(grpc.StatusCode.UNIMPLEMENTED, "the call has no message: send one")
+        raise AssertionError  # abort has raised
 
     def watch(self) -> None:
         while not self._ended.wait(MESSAGE_S / 5):

@@ -443,6 +443,7 @@ def test_a_message_has_a_time_to_come(model: Model, tmp_path: Path, monkeypatch:
         assert {call.code().name for call in silent} == {"CANCELLED"}
         none = channel.stream_unary(paths[0])
         assert refused(none, iter(())) == ("UNIMPLEMENTED", "the call has no message: send one")
+        assert refused(channel.unary_unary(paths[-1]), b"\xff")[0] == "INTERNAL"
         never.put(None)  # type: ignore[arg-type]
     server.stop(60)
 

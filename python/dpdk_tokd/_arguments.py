@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from math import inf
 from numbers import Real
 from typing import Any
@@ -20,11 +20,10 @@ def check_type(argument: str, value: Any, kind: type | tuple[type, ...], expecte
 
 
 def check_several(argument: str, value: Any, things: str) -> None:
-    """TypeError: `value` is no iterable of these things, or one whose order nobody means."""
+    """TypeError: `value` is one of these things, or no iterable."""
     if isinstance(value, (str, bytes, bytearray, memoryview)):
         raise TypeError(f"{argument}: expected a list of {things}, got one {things[:-1]}")
-    listed = hasattr(value, "__iter__") or hasattr(value, "__getitem__")
-    if not listed or isinstance(value, (Mapping, set, frozenset)):
+    if not (hasattr(value, "__iter__") or hasattr(value, "__getitem__")):
         raise TypeError(f"{argument}: expected a list of {things}, got {type(value).__name__}")
 
 
@@ -60,16 +59,17 @@ def unsigned(argument: str, value: Any, most: int = SIZE_MAX) -> int:
     try:
         number = operator.index(value)
     except TypeError:
-        check_type(argument, value, int, "a number")
-        raise
+        raise TypeError(f"{argument}: expected a number, got {type(value).__name__}") from None
     if not 0 <= number <= most:
         raise OverflowError(f"{argument}: {number}: expected a number from 0 to {most}")
     return number
 
 
-def check_seconds(argument: str, value: Any, least: float = 0, most: float = inf) -> None:
-    """ValueError: `value` is no time from `least` to `most`."""
+def check_seconds(argument: str, value: Any, most: float = inf, *, above: float = -1) -> float:
+    """`value` as a float, which is 0 or more, and above `above`, up to `most`; or ValueError."""
     number = isinstance(value, Real) and not isinstance(value, bool)
-    if not (number and least <= value <= most):
-        limit = f"{least:g} on" if most == inf else f"{least:g} to {most:g}"
-        raise ValueError(f"{argument}: {value!r}: expected seconds from {limit}")
+    if not (number and 0 <= value <= most and value > above):
+        limit = "from 0" if above < 0 else f"above {above:g}"
+        limit += "" if most == inf else f", at most {most:g}"
+        raise ValueError(f"{argument}: {value!r}: expected seconds {limit}")
+    return float(value)

@@ -11,11 +11,11 @@ from typing import Any, Literal, Self, TypeAlias, get_args
 import numpy as np
 
 from . import wire
-from ._arguments import check_number, check_several, check_type, check_word
+from ._arguments import SIZE_MAX, check_number, check_path, check_several, check_type, check_word
 from .client import Client
 from .embedder.model import model_inputs, runs
 from .tokenizer import Batch, Tokenizer
-from .tokenizer.batch import LENGTH_MAX, Ids
+from .tokenizer.batch import Ids
 
 Task: TypeAlias = Literal["feature-extraction", "text-classification"]
 
@@ -54,8 +54,8 @@ class Pipeline:
         self._model = task if model is None else model
         if self._task is not None:
             check_word("task", task, get_args(Task))
-        check_type("model", self._model, str, "a str")
-        check_number("batch_size", batch_size, LENGTH_MAX, least=1)
+        self._model = check_path("model", self._model)
+        check_number("batch_size", batch_size, SIZE_MAX, least=1)
         self._server = None if server is None else _address(server)
         self._batch_size, self._options = batch_size, options
         self._pipe: Any = None

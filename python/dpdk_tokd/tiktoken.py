@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from base64 import b64encode
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -12,6 +13,7 @@ from functools import cached_property, lru_cache
 from itertools import groupby
 from operator import index, itemgetter
 from pathlib import Path
+from threading import RLock
 from types import NoneType
 from typing import Any, Literal
 
@@ -313,15 +315,25 @@ def as_tiktoken(tokenizer: Tokenizer, name: str | None = None) -> Encoding:
 # ---- tiktoken itself, with libtok ----
 
 
+# One thread loads ranks, others wait for it: tiktoken's encode_batch() begins with eight. A process
+# that is forked meanwhile has a free lock.
+_loading = RLock()
+os.register_at_fork(
+    before=_loading.acquire, after_in_parent=_loading.release, after_in_child=_loading.release
+)
+
+
 class _Core:
     """The `CoreBPE` of a `tiktoken.Encoding`, whose texts libtok encodes. All else is the
-    reference's doing, and so are texts of an encoding that libtok refuses. No locks: two threads
-    that load the same do no harm."""
+    reference's doing, and so are texts of an encoding that libtok refuses."""
 
     def __init__(self, reference: Any, of: Any) -> None:
         self._reference, self._of = reference, of
+        self._libtok: Encoding | str | None = None
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # asked by copy, before there is a reference
+            raise AttributeError(name)
         return getattr(self._reference, name)
 
     def encode(self, text: str, allowed_special: AbstractSet[str]) -> Any:
@@ -336,6 +348,9 @@ class _Core:
     def _encoded(
         self, method: str, made: Callable[[Any], Any], text: str, *allowed: AbstractSet[str]
     ) -> Any:
+        if self._libtok is None:
+            with _loading:
+                self._libtok = self._libtok or self._load()
         if isinstance(self._libtok, str):
             from .hf.patch import fell_back
 
@@ -344,8 +359,7 @@ class _Core:
         some = allowed[0] if allowed else frozenset[str]()
         return made(self._libtok.encode_to_numpy(text, allowed_special=some, disallowed_special=()))
 
-    @cached_property
-    def _libtok(self) -> Encoding | str:
+    def _load(self) -> Encoding | str:
         """The encoding as libtok has it, or why libtok refuses it."""
         of = self._of
         ranks = sorted(of._mergeable_ranks.items(), key=itemgetter(1))
@@ -367,7 +381,10 @@ class _Core:
 
 
 def _get(encoding: Any) -> Any:
-    return encoding.__dict__["_core_bpe"]
+    try:
+        return encoding.__dict__["_core_bpe"]
+    except KeyError:
+        raise AttributeError("_core_bpe") from None
 
 
 def _set(encoding: Any, reference: Any) -> None:
@@ -384,15 +401,17 @@ def patch_tiktoken() -> None:
     """
     import tiktoken.registry
 
-    if "_core_bpe" not in vars(tiktoken.Encoding):
-        tiktoken.Encoding._core_bpe = property(_get, _set)
-        tiktoken.registry.ENCODINGS.clear()  # what get_encoding would give out again
+    with tiktoken.registry._lock:
+        if "_core_bpe" not in vars(tiktoken.Encoding):
+            tiktoken.Encoding._core_bpe = property(_get, _set)
+            tiktoken.registry.ENCODINGS.clear()  # what get_encoding would give out again
 
 
 def unpatch_tiktoken() -> None:
     """Undo `patch_tiktoken`. Encodings that the program has stay as they are."""
     import tiktoken.registry
 
-    if "_core_bpe" in vars(tiktoken.Encoding):
-        del tiktoken.Encoding._core_bpe  # type: ignore[misc]
-        tiktoken.registry.ENCODINGS.clear()
+    with tiktoken.registry._lock:
+        if "_core_bpe" in vars(tiktoken.Encoding):
+            del tiktoken.Encoding._core_bpe  # type: ignore[misc]
+            tiktoken.registry.ENCODINGS.clear()

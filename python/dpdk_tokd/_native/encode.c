@@ -40,7 +40,7 @@ encode_text(struct vocab *v, PyObject *o, struct encoder_text *text, const struc
 	}
 	if (r->status == TOK_OK)
 		return true;
-	if (r->error == TOK_ERROR_NONE) {
+	if (r->error == TOK_ERROR_NONE || PyErr_Occurred()) {
 		raise_text(r->status, o, -1);
 		return false;
 	}

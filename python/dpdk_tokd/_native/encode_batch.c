@@ -57,7 +57,7 @@ texts_take(struct texts *t, PyObject *iterable)
 static bool
 refuse(const struct batch *b, PyObject *texts)
 {
-	if (b->why.error == TOK_ERROR_NONE)
+	if (b->why.error == TOK_ERROR_NONE || PyErr_Occurred())
 		raise_text(b->why.status, PyTuple_GET_ITEM(texts, (Py_ssize_t)b->failed),
 			(Py_ssize_t)b->failed);
 	else

@@ -178,13 +178,13 @@ def _size(path: str) -> int:
     raise BulkError(f"{path}: not a regular file: give files, as in FOLDER/*.jsonl")
 
 
-def _id_of(tokenizer: Tokenizer, token: str | int | None) -> int | None:
+def _id_of(tokenizer: Tokenizer, token: str | bytes | int | None) -> int | None:
     """The id that ends documents."""
     if token is None:
         return None
     if isinstance(token, int):
         return check_number("append", token, tokenizer.vocab_size - 1)
-    check_type("append", token, str, "a token as str, or an id")
+    check_type("append", token, (str, bytes), "a token as str or bytes, or an id")
     if (id := tokenizer.token_to_id(token)) is not None:
         return id
     known = ", ".join([*tokenizer.special_tokens][:8]) or "none"

@@ -47,7 +47,7 @@ class AsyncClient:
 
         in_flight: texts in flight at once, 1 to 65536; further calls wait.
         """
-        check_options(host, port, vocab, timeout, mtu)
+        timeout = check_options(host, port, vocab, timeout, mtu)
         check_number("in_flight", in_flight, REQUESTS_MAX, least=1)
         self._arguments = (host, port, vocab, timeout, in_flight, mtu)
         self._timeout = timeout

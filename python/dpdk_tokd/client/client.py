@@ -8,10 +8,10 @@ from collections.abc import Generator, Iterable, Iterator
 from typing import SupportsIndex
 
 from .. import wire
-from .._arguments import check_number, check_several
+from .._arguments import SIZE_MAX, check_number, check_several
 from .._closing import Closing
 from .._native import libtokd as native
-from ..tokenizer.batch import LENGTH_MAX, Uint32Ids
+from ..tokenizer.batch import Uint32Ids
 from ..tokenizer.decode import IdsLike, ids_for
 from ..tokenizer.stream import Text
 from .errors import array_of, check, check_options, decoding, opened, text_of
@@ -51,7 +51,7 @@ class Client(Closing):
         mtu: of the path, bytes of an IP packet, where it is smaller than the system knows.
         OSError: the name or address cannot be used; ValueError: an argument out of range.
         """
-        check_options(host, port, vocab, timeout, mtu)
+        timeout = check_options(host, port, vocab, timeout, mtu)
         self._flags = native.STREAM if stream else 0
         self._client = opened(host, port, vocab, timeout, REQUESTS, mtu)
         self.stream_id = 0
@@ -101,7 +101,7 @@ class Client(Closing):
         in flight. Errors as in `tokenize`; the first one ends it. A note in the error says which
         text cannot be sent."""
         check_several("texts", texts, "texts")
-        check_number("in_flight", in_flight, LENGTH_MAX, least=1)
+        check_number("in_flight", in_flight, SIZE_MAX, least=1)
         # Streams and answers that are not read may be in flight, too.
         most = max(1, min(in_flight, REQUESTS - self._client.pending))
         requests: list[native.Request] = []

@@ -13,7 +13,7 @@ from .._native import libtokd as native
 from ..tokenizer.batch import ID_MAX, Uint32Ids
 from ..wire import Reason
 
-TIMEOUT_MIN_S, TIMEOUT_MAX_S = 0.001, 86400
+TIMEOUT_MAX_S = 86400
 PORT_MAX = MTU_MAX = 65535
 
 
@@ -26,13 +26,13 @@ class TokdError(RuntimeError):
         self.reason = reason
 
 
-def check_options(host: str, port: int, vocab: int, timeout: float, mtu: int) -> None:
-    """ValueError: one is out of range; TypeError: the host is no str."""
+def check_options(host: str, port: int, vocab: int, timeout: float, mtu: int) -> float:
+    """The timeout as a float. ValueError: one is out of range; TypeError: the host is no str."""
     check_type("host", host, str, "a str")
     check_number("port", port, PORT_MAX, least=1)
     check_number("vocab", vocab, ID_MAX)
-    check_seconds("timeout", timeout, TIMEOUT_MIN_S, TIMEOUT_MAX_S)
     check_number("mtu", mtu, MTU_MAX)
+    return check_seconds("timeout", timeout, TIMEOUT_MAX_S, above=0)
 
 
 def opened(

@@ -182,9 +182,12 @@ class HFTokenizer:
     @classmethod
     def from_buffer(cls, buffer: bytes) -> HFTokenizer:
         """Load the bytes of a `tokenizer.json`. ValueError as in `from_str`."""
-        check_type("buffer", buffer, (bytes, bytearray, memoryview), "bytes")
-        tokenizer = _load(buffer)  # its errors say more than those of json
-        return cls(json.loads(bytes(buffer)), tokenizer)
+        try:
+            given = memoryview(buffer).tobytes()
+        except TypeError:
+            raise TypeError(f"buffer: expected bytes, got {type(buffer).__name__}") from None
+        tokenizer = _load(given)  # its errors say more than those of json
+        return cls(json.loads(given), tokenizer)
 
     @classmethod
     def from_file(cls, path: str) -> HFTokenizer:

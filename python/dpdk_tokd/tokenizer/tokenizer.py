@@ -248,6 +248,8 @@ class Tokenizer(libtok.Vocab):
         """
         if type(texts) is not list:
             check_several("texts", texts, "texts")
+            if isinstance(texts, (Mapping, set, frozenset)):  # whose keys, or order, nobody means
+                raise TypeError(f"texts: expected a list of texts, got {type(texts).__name__}")
         if threads is None:
             threads = min(cpus(), libtok.THREADS_MAX)
         else:

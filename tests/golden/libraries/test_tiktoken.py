@@ -203,6 +203,17 @@ def test_models_and_encodings_of_one_s_own(public):
     assert not dpdk_tokd.hf.fallbacks
 
 
+def test_threads_load_the_ranks_once(public, monkeypatch):
+    dpdk_tokd.patch_tiktoken()
+    own, loaded = tiktoken.get_encoding("gpt2"), []
+    load = dpdk_tokd.tiktoken._Core._load
+    monkeypatch.setattr(
+        dpdk_tokd.tiktoken._Core, "_load", lambda core: [loaded.append(core), load(core)][1]
+    )
+    assert own.encode_batch(["a", "b"] * 8, num_threads=4) == [[64], [65]] * 8
+    assert len(loaded) == 1
+
+
 def test_what_libtok_refuses_is_tiktoken_s(public, caplog):
     dpdk_tokd.patch_tiktoken()
     base = tiktoken.get_encoding("gpt2")

@@ -49,7 +49,9 @@ def test_what_cannot_be_sent_is_a_value_error(client: Client) -> None:
     with pytest.raises(ValueError, match="surrogates not allowed"):
         client.tokenize("\ud800")
     for wrong in (0, -1, 86401, float("nan"), float("inf")):
-        with pytest.raises(ValueError, match="^timeout: .*: expected seconds from 0.001 to 86400$"):
+        with pytest.raises(
+            ValueError, match="^timeout: .*: expected seconds above 0, at most 86400$"
+        ):
             Client("127.0.0.1", timeout=wrong)
     for vocab in (-1, 1 << 32):
         with pytest.raises(
@@ -352,7 +354,7 @@ async def test_a_name_that_is_looked_up_for_long_is_waited_for_as_long_as_a_text
     assert await opening is None and client.healthy == 1
     await client.close()
     assert len(attempts) == 1
-    with pytest.raises(ValueError, match="^timeout: 0: expected seconds from 0.001 to 86400$"):
+    with pytest.raises(ValueError, match="^timeout: 0: expected seconds above 0, at most 86400$"):
         AsyncClient("127.0.0.1", timeout=0)
 
 

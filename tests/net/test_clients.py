@@ -98,13 +98,15 @@ def test_a_clean_link_needs_few_packets_twice(lab, appliance, gpt2, kind):
         """How long the worker has had to wait for its CPU, since it started."""
         return int(Path(f"/proc/{appliance.pid}/schedstat").read_text().split()[1]) / 1e6
 
-    before = waited_ms()
-    again = lab.call(by_turns if kind == "sync" else lambda: asyncio.run(by_asyncio()))
-    # What is under way meanwhile is sent again rightly, after RTO_MS.
-    absences = int((waited_ms() - before) // RTO_MS)
-    if absences > 3:
-        pytest.skip(f"the worker may have been off its CPU {absences} times for {RTO_MS} ms")
-    assert again <= 30 + 256 * absences, (again, absences)
+    for _ in range(3):
+        before = waited_ms()
+        again = lab.call(by_turns if kind == "sync" else lambda: asyncio.run(by_asyncio()))
+        if again <= 30:
+            return
+        # What is under way meanwhile is sent again rightly, after RTO_MS.
+        absences = int((waited_ms() - before) // RTO_MS)
+        assert again <= 30 + 256 * absences, (again, absences)
+    pytest.skip(f"the worker may have been off its CPU {absences} times for {RTO_MS} ms")
 
 
 def test_the_tool_with_a_text_a_line(lab, wire_port, texts):

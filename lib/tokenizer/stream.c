@@ -140,7 +140,7 @@ replace(struct tok_stream *s, struct mended *m, uint32_t n, uint32_t **ids)
 	return error;
 }
 
-/* Feed well-formed text after what was mended; or append it, if it is short. */
+/* Feed well-formed text; mended text that waits goes first. Short text is appended to that. */
 static enum tok_error_code
 feed_valid(struct tok_stream *s, struct mended *m, const uint8_t *p, size_t n, bool last,
 	uint32_t **ids)

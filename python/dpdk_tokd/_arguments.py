@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is wrong with an argument is said in one way: `name: value: expected …`."""
+"""Checks of arguments. Their errors have one form: `name: value: expected …`."""
 
 from __future__ import annotations
 
@@ -65,11 +65,11 @@ def unsigned(argument: str, value: Any, most: int = SIZE_MAX) -> int:
     return number
 
 
-def check_seconds(argument: str, value: Any, most: float = inf, *, above: float = -1) -> float:
-    """`value` as a float, which is 0 or more, and above `above`, up to `most`; or ValueError."""
+def check_seconds(argument: str, value: Any, most: float = inf, *, positive: bool = False) -> float:
+    """`value` as a float. ValueError: it is no number from 0 (`positive`: above 0) to `most`."""
     number = isinstance(value, Real) and not isinstance(value, bool)
-    if not (number and 0 <= value <= most and value > above):
-        limit = "from 0" if above < 0 else f"above {above:g}"
+    if not (number and 0 <= value <= most) or (positive and value == 0):
+        limit = "above 0" if positive else "from 0"
         limit += "" if most == inf else f", at most {most:g}"
         raise ValueError(f"{argument}: {value!r}: expected seconds {limit}")
     return float(value)

@@ -365,7 +365,7 @@ class _Core:
         ranks = sorted(of._mergeable_ranks.items(), key=itemgetter(1))
         document = {  # a tekken.json: ranks and an expression, as tiktoken has them
             "config": {
-                # Behind three digits there is nothing that another count of them would let match.
+                # Possessive or not is the same here: nothing has to match after the digits.
                 "pattern": of._pat_str.replace("{1,3}+", "{1,3}"),
                 "default_vocab_size": len(ranks),
                 "default_num_special_tokens": 0,

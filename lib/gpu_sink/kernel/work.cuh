@@ -163,10 +163,10 @@ struct tokg_consumer {
 	/*
 	 * What the consumer reads of each slot is in its own memory: if a GPU's ring is in host
 	 * memory, a read of the ring crosses the bus and takes a microsecond. So done words exist
-	 * twice if others read them on the other side: `back` is a back area in the consumer's
-	 * memory, of which only the done words are used, `back_far` one that it only writes, or
-	 * NULL. The far word is written first, so that others know what the consumer takes for
-	 * done.
+	 * twice if others read them on the other side. `back` is a back area in the consumer's
+	 * memory; only its done words are used. `back_far` is one that the consumer only writes;
+	 * it may be NULL. The far word is written first, so that others know what the consumer
+	 * takes for done.
 	 */
 	uint8_t *back, *back_far;
 	uint64_t *claim; /* [producers * slots]; continues over incarnations */

@@ -32,7 +32,7 @@ def check_options(host: str, port: int, vocab: int, timeout: float, mtu: int) ->
     check_number("port", port, PORT_MAX, least=1)
     check_number("vocab", vocab, ID_MAX)
     check_number("mtu", mtu, MTU_MAX)
-    return check_seconds("timeout", timeout, TIMEOUT_MAX_S, above=0)
+    return check_seconds("timeout", timeout, TIMEOUT_MAX_S, positive=True)
 
 
 def opened(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is wrong with an argument is said with its name, and what is expected of it."""
+"""An error about an argument has its name and what is expected."""
 
 from typing import Any
 

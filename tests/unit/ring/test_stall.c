@@ -75,7 +75,7 @@ press_for(struct fixture *f, uint64_t ms)
 	}
 }
 
-/* Until so many readers were dropped: how many ms that took. */
+/* Press until n readers were dropped. Returns the ms that this took. */
 static uint64_t
 press_until_dropped(struct fixture *f, uint64_t n)
 {

@@ -256,7 +256,7 @@ close_word(const struct tok_vocab *v, const struct parts *x)
  */
 #define LANES 64u
 
-/* The words w[at[0 .. n)], of which there are parts[] now. */
+/* The words w[at[i]], i below n, each with parts[at[i]] parts now. */
 static void
 merge_some(const struct tok_vocab *v, const struct tok_bpe_word *w, const uint8_t *parts,
 	const uint16_t *at, uint32_t n)

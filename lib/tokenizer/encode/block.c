@@ -3,9 +3,11 @@
  * Encode whole pretokens, a block at a time. Each is tried in this order: the thread's cache, which
  * begins with the short words that are one token; the tables of words that no merge makes, and
  * of WordPiece's and Unigram's; merging, or WordPiece's longest match; and one by one if it is
- * long. The cache is larger than the CPU's caches, and misses one after the other would take most
- * of the time. So each table is prefetched for all pretokens of a block before the first entry is
- * read. Hot path.
+ * long. What a block has several times is encoded once.
+ *
+ * The cache is larger than the CPU's caches, and misses one after the other would take most of the
+ * time. So each table is prefetched for all pretokens of a block before the first entry is read.
+ * Hot path.
  */
 #include "block.h"
 #include "greedy.h"
@@ -177,7 +179,38 @@ list_left(const struct tok_block *b, const uint16_t *from, uint32_t n, uint16_t 
 	return left;
 }
 
-/* ---- 3. merges ---- */
+/* ---- 3. what the block has twice ---- */
+
+#define TWINS 64u /* sets whose last pretoken is remembered */
+
+/* A new name is often there several times. Move those of the n remaining short pretokens that are
+ * equal to one before them, slot[], to another list. Returns the number of the others. */
+static uint32_t
+set_twins_apart(struct tok_block *b, uint32_t n, uint16_t *twin, uint32_t *n_twins)
+{
+	uint16_t last[TWINS] = {0};
+	uint32_t others = 0, twins = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const uint16_t k = b->left[i];
+		uint16_t *at =
+			&last[(uintptr_t)b->set[k] / (TOK_CACHE_WAYS * sizeof(*b->set[k])) % TWINS];
+		const uint64_t *key = b->key[k], *before = b->key[*at];
+		const bool equal = ((key[0] ^ before[0]) | (key[1] ^ before[1])) == 0;
+		const bool is = (*at < k) & equal & (length_of(b, k) <= TOK_CACHE_SHORT);
+
+		/* Without a branch: the processor could not predict it. */
+		b->slot[k] = *at;
+		*at = k;
+		b->left[others] = twin[twins] = k;
+		others += !is;
+		twins += is;
+	}
+	*n_twins = twins;
+	return others;
+}
+
+/* ---- 4. merges ---- */
 
 /* Is the pretoken a character that is no token? */
 static inline bool
@@ -358,7 +391,7 @@ fetch_next(struct path *x, const struct tok_vocab *v)
 	__builtin_prefetch(&v->node[x->node]);
 }
 
-/* ---- 4. ids ---- */
+/* ---- 5. ids ---- */
 
 /* Encode a pretoken that has no ids yet. NULL: more than TOK_CARRY_MAX bytes were uncertain. */
 static uint32_t *
@@ -457,7 +490,8 @@ tok_block_encode(struct tok_stream *s, struct tok_block *b, uint32_t n, const ui
 {
 	const bool releases = s->vocab->kind == TOK_KIND_BPE && s->vocab->longest.node == NULL;
 	struct path open = open_path(releases ? p + b->start[n] : end, end);
-	uint32_t missed = n, second = 0, left, done = 0;
+	uint32_t missed = n, second = 0, left, done = 0, twins = 0;
+	uint16_t twin[TOK_BLOCK];
 
 	fetch_next(&open, s->vocab);
 	fetch_next(&open, s->vocab);
@@ -479,14 +513,16 @@ tok_block_encode(struct tok_stream *s, struct tok_block *b, uint32_t n, const ui
 		find_long_words(s->vocab, b, left, p);
 		left = list_left(b, b->left, left, b->left);
 	}
-	if (s->vocab->kind == TOK_KIND_BPE) {
+	if (s->cache != NULL && s->vocab->kind != TOK_KIND_UNIGRAM)
+		left = set_twins_apart(b, left, twin, &twins);
+	if (s->vocab->kind == TOK_KIND_BPE)
 		merge_left(s->vocab, b, left, p);
-		fetch_next(&open, s->vocab);
-		left = list_left(b, b->left, left, b->left);
-	} else if (s->vocab->kind == TOK_KIND_WORDPIECE && left > 0) {
+	else if (s->vocab->kind == TOK_KIND_WORDPIECE && left > 0)
 		match_left(s->vocab, b, left, p);
-		left = list_left(b, b->left, left, b->left);
-	}
+	fetch_next(&open, s->vocab);
+	for (uint32_t i = 0; i < twins; i++)
+		b->ids[twin[i]] = b->ids[b->slot[twin[i]]];
+	left = list_left(b, b->missed, missed, b->left);
 	for (uint32_t i = 0; i < left; i++) {
 		const uint32_t k = b->left[i];
 		uint32_t *next;

@@ -131,6 +131,36 @@ TEST(whole_equals_definition)
 	}
 }
 
+/* A text of few words, most of which a block has several times. */
+TEST(words_that_come_again_equal_the_first)
+{
+	enum { BYTES = 8000 };
+	uint64_t seed = 3;
+
+	for (int round = 0; round < 200; round++) {
+		struct small_vocab sv;
+		uint8_t text[BYTES];
+		uint32_t *want = malloc(2 * sizeof(*want) * 3 * BYTES), *got = want + 3 * BYTES;
+		struct tok_cache *cache;
+		struct tok_result alone, r;
+
+		assert_non_null(want);
+		small_vocab_of(&sv, &seed, "ab", 1 + small_random(&seed, 60), TOK_PRETOK_GPT2, 0);
+		cache = tok_cache_create(sv.v, 64, NULL);
+		assert_non_null(cache);
+		for (uint32_t i = 0; i < BYTES; i++)
+			text[i] = "ab "[small_random(&seed, 9) % (2 + i % 2)];
+		alone = tok_encode(sv.v, NULL, text, BYTES, 0, want, 3 * BYTES);
+		r = tok_encode(sv.v, cache, text, BYTES, 0, got, 3 * BYTES);
+		assert_int_equal(r.status, TOK_OK);
+		assert_same(got, (uint32_t)r.produced, want, (uint32_t)alone.produced, text, BYTES,
+			"with a cache");
+		tok_cache_free(cache);
+		small_vocab_free(&sv);
+		free(want);
+	}
+}
+
 /*
  * Is there a continuation of text[0 .. n) whose encoding has a token that begins at p and goes on
  * beyond n? By the definition alone: some token goes on from text[p .. n), and the encoding of

@@ -201,6 +201,8 @@ def _configure(tree: Path, root: Path) -> None:
     _run("chroot", str(tree), "python3", "-m", "compileall", "-q", "-l", *PYTHON)
     units = tree / "etc/systemd/system"
     _write(tree, "etc/systemd/system/vm-step.service", STEP_UNIT)
+    # An emulated CPU on a busy machine: a gateway has taken more than the usual 90 s to start.
+    _write(tree, "etc/systemd/system.conf.d/slow.conf", "[Manager]\nDefaultTimeoutStartSec=900\n")
     wants = units / "multi-user.target.wants"
     wants.mkdir(exist_ok=True)
     (wants / "vm-step.service").symlink_to("../vm-step.service")

@@ -70,6 +70,7 @@ printf 'TOKD_GPU_DEVICE=cpu\nTOKD_GPU_TABLE=random:50257x16\n' >>/etc/default/to
 echo TOKD_SINK=gpu >>$settings
 said gpu-start systemctl start tokd-gpu.service
 said unit-restart systemctl restart $unit
+journalctl --unit=$unit --lines=20 --output=cat | sed 's/^/    /'
 serving restarted
 
 # ask URL [BODY]: what is answered, as soon as somebody listens there.

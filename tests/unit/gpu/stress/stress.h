@@ -1,21 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the parts of stress_ring know of each other. Its consumer is device_cpu.cpp, compiled with
- * faults.cpp. */
+/* What the parts of the stress test share. */
 #pragma once
 
-#include <atomic>
-#include <cinttypes>
-#include <cstdlib>
-#include <deque>
-#include <vector>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
 
 #include <mix.h>
-#include "../../../../lib/gpu_sink/kernel/common.h"
+#include "kernel/device.h"
 #include "request_text.h"
-
-extern "C" {
-#include "ring/check.h"
-}
+#include "transport/transport.h"
 
 #ifdef TOKG_INJECT
 #define INJECT 1
@@ -23,197 +18,136 @@ extern "C" {
 #define INJECT 0
 #endif
 
-namespace stress
-{
+#define PRODUCERS 3
+#define SLOTS 8
+#define LANES 4
+#define LOG 32 /* words; a quota of 7 */
+#define DIM 4
+#define N_IDS 997
+#define STOP_ID 5
+#define OUT_BYTES (1u << 16)
 
-constexpr uint32_t PRODUCERS = 3, SLOTS = 8, DIM = 4, IDS = 1 << 20, MOST_IDS = 200, WORKERS = 2;
-constexpr uint64_t OUT_BYTES = 1 << 16;
+#ifdef __cplusplus
+extern "C" {
+#endif
 
-struct options {
-	bool any_order = INJECT, check = true, late = false, heads = false;
-	uint64_t slots = 0, seed = 1;
-};
-
-struct random_numbers {
-	uint64_t state;
-
-	uint64_t
-	next()
-	{
-		return dice_throw(&state);
-	}
-	uint32_t
-	below(uint32_t n)
-	{
-		return (uint32_t)((next() >> 32) * n >> 32);
-	}
-};
-
-extern std::atomic<bool> over;
-extern std::atomic<uint64_t> n_wrong, n_posted;
-extern std::atomic<uint64_t> n_misled; /* of n_wrong: rows and deliveries that are */
-
-/* Goes on: what else is wrong is worth knowing. */
-void wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* It cannot go on. */
-[[noreturn]] void bail_out(const struct tokg_error &err);
-
-/* What a request's ids are follows from its number. */
 static inline uint32_t
-id_of(uint64_t request, uint32_t i)
+below(uint64_t *dice, uint32_t n)
 {
-	return (uint32_t)((request * 0x9e3779b97f4a7c15ull + i * 0xbf58476d1ce4e5b9ull) >> 40) %
-	       IDS;
+	return (uint32_t)((dice_throw(dice) >> 32) * n >> 32);
 }
 
-/* Is it a text, of which the bytes are posted? Then its ids are those of request_text(). */
+/* Serials of producer i are i + PRODUCERS, i + 2 * PRODUCERS, ... */
+static inline uint32_t
+id_of(uint64_t serial, uint32_t i)
+{
+	return (uint32_t)((serial * 0x9e3779b97f4a7c15ull + i * 0xbf58476d1ce4e5b9ull) >> 40) %
+	       N_IDS;
+}
+
+/* True: the text is posted as its bytes, and its ids are those of request_text(). */
 static inline bool
-is_text(uint64_t request)
+is_raw(uint64_t serial)
 {
-	return id_of(request, UINT32_MAX) % 8 == 0;
+	return id_of(serial, UINT32_MAX) % 8 == 0;
 }
 
-/* Rows of id are {id, -id, id / 2, 1}: exact in fp32. */
-static inline float
-element(uint32_t id, uint32_t i)
-{
-	return i == 0 ? (float)id : i == 1 ? -(float)id : i == 2 ? (float)id / 2 : 1.0f;
-}
-
-/* Words of the ring. With -DTOKG_INJECT everything is one. */
-static inline void
-put(uint64_t *p, uint64_t v)
-{
-	if (INJECT)
-		__atomic_store_n(p, v, __ATOMIC_RELAXED);
-	else
-		*p = v;
-}
-
-struct world;
-
-enum { LIVES, DYING, GONE };
-
-struct text {
-	uint64_t request;
-	uint32_t n; /* requests in the slot; more than one: a BATCH */
-	uint32_t tokens[4];
-	bool strict;
-	bool raw; /* posted as its bytes: tokens[0] is their number, the most that there can be */
+/* What became of a text. The first part is its producer's, the second the agent's. */
+struct fate {
+	uint32_t ids;
+	uint32_t failed; /* in this epoch; 0: not */
+	bool ended, dropped;
+};
+struct delivered {
+	uint64_t index_sum;
+	uint32_t ids, lasts, epoch;
+	bool epochs; /* its slots were done in several epochs: ids may have come again */
 };
 
+struct stress {
+	bool any_order, check, late, heads, external;
+	uint32_t lanes;
+	uint64_t texts, seed;
+	struct tokg_device *d;
+	struct producer *producer[PRODUCERS];
+	struct fate *fate;	     /* by serial */
+	struct delivered *delivered; /* by serial */
+	/* atomic */
+	uint64_t n_wrong, n_misled; /* of n_wrong: rows and deliveries */
+	uint64_t n_begun;	    /* texts */
+	uint64_t n_restarts, n_engines;
+	bool finished;
+};
+extern struct stress w;
+#define SERIALS (PRODUCERS * (w.texts + 256)) /* all are below */
+
+/* The test goes on after an error: more errors say more. */
+void wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void bail_out(const char *why) __attribute__((noreturn));
+uint64_t load(uint64_t offset); /* of the region */
+uint64_t texts_begun(void);
+
+/* agent.c: tokd-gpu, as far as producers see it, and a subscriber that holds outputs. */
+void agent_step(void);
+/* Reads the next entry of the outbox. False: there is none. */
+bool agent_take(void);
+/* Ends the producer's epoch. Its writes must have ended. */
+void agent_end(uint32_t producer);
+/* Returns the successor's epoch, or 0: not yet. */
+uint32_t agent_grant(uint32_t producer);
+void agent_judge(void);
+
+/* nic.c: a transport whose writes land late. */
 struct piece {
-	uint64_t *to;
-	uint64_t value;
-	uint32_t slot;
-	bool header;
+	uint64_t *to, value;
 };
-
-struct producer {
-	world *w;
-	uint32_t producer, epoch = 1;
-	random_numbers r;
-	struct slot {
-		bool out = false;
-		text t;
-		uint64_t ticket = 0;
-		struct tokg_hdr hdr;
-		std::vector<uint64_t> payload;
-	} slot[SLOTS];
-	std::deque<uint64_t> room; /* bytes that each posted slot took, not given back yet */
-	std::deque<text> again;
-	std::vector<piece> wire;
-	bool strict_waits = false; /* a header behind its payload's READ */
-	uint32_t strict_slot = 0, state = LIVES, breaking = 0;
-	uint64_t posted = 0, position = 0, used = 0, released = 0, next_request = 0;
-	uint64_t n_again = 0, n_failed = 0, n_left = 0;
-	uint64_t first = 0; /* ticket that its slots begin at */
-
-	uint64_t *word(uint64_t offset);
-	uint64_t back(uint64_t offset);
-	void begin();
-	void step();
-	bool post();
-	text next_text();
-	uint32_t fill(uint32_t s);
-	void end(uint32_t s, uint32_t status);
-	void write(uint32_t s, bool header);
-	void land(uint32_t n);
-	void read_back();
-	void resume();
-	bool idle();
-	bool is_spent();
-	void give_up();
-	bool flying(uint32_t s);
+struct nic {
+	struct tokg_transport t; /* first */
+	uint64_t dice;
+	struct piece *wire; /* writes in flight, the oldest first */
+	uint32_t flying;
+	uint32_t before_read; /* of these: a READ waits for them */
+	bool is_broken, read_asked;
+	uint64_t *copy; /* of the back area */
 };
+void nic_make(struct nic *n, uint32_t producer, uint64_t seed);
+/* A connection in a new epoch. */
+void nic_connect(struct nic *n, uint32_t epoch);
+/* So many writes land, if there are as many. */
+void nic_land(struct nic *n, uint32_t most);
 
-struct held {
-	uint32_t producer, slot;
-	uint64_t ticket;
-	const float *rows;
-	uint64_t request;
-	uint32_t tokens, epoch;
-	uint64_t until;
-};
+/* producer.c: a worker: token ring, sink, and texts. */
+struct producer *producer_make(uint32_t number, uint64_t seed);
+/* A turn. Returns false when all its texts have ended and it begins no more. */
+bool producer_step(struct producer *p);
+void producer_break(struct producer *p);   /* the connection */
+void producer_regrant(struct producer *p); /* another agent comes */
+void producer_die(struct producer *p);	   /* a successor comes */
+void producer_print(const struct producer *p);
+/* At the end: no lane is lost. */
+void producer_judge_lanes(struct producer *p);
+/* When the consumer has ended: each text has been delivered once, or has failed. */
+void producer_judge(struct producer *p);
 
-/* Of a slot. */
-struct seen {
-	uint64_t ticket = 0;	/* that the last entry was of */
-	uint32_t delivered = 0; /* its parts that were, a bit each */
-	uint32_t unmarked = 0;	/* ... of which an entry said that they were not done again */
-	uint64_t passed = 0;	/* last ticket that `released` went by */
-};
+/* engine.c: an external engine. */
+void engine_begin(void);
+/* Offers an entry of the outbox, before its outputs are released. */
+void engine_offer(const struct tokg_out_entry *entry);
+/* Puts an id into some lanes. `may_die`: or the engine dies, and another one comes. */
+void engine_step(bool may_die);
 
-struct agent {
-	world *w;
-	random_numbers r;
-	uint64_t taken = 0, turn[PRODUCERS] = {}, steps = 0;
-	uint64_t n_entries = 0, n_redo = 0, n_dropped = 0, n_holes = 0, n_late = 0, n_texts = 0;
-	uint64_t status[16] = {};
-	std::vector<held> holds;
-	seen slot[PRODUCERS][SLOTS];
+/* consumer.cpp: the consumer's source, and its threads. */
+/* Before the start: done words exist twice; laps of the log and turns of lanes wrap soon. */
+void consumer_prepare(struct tokg_device *d);
+/* Its threads end, each at some access, until it is started again. */
+void consumer_kill(struct tokg_device *d);
+bool consumer_is_dying(void);
+bool consumer_has_ended(void);
+void consumer_restart(struct tokg_device *d);
+void consumer_stop(struct tokg_device *d);
+/* The two copies of the done words are equal. */
+bool consumer_copies_equal(struct tokg_device *d);
 
-	void step();
-	bool take();
-	void deliver(const struct tokg_out_entry *e);
-	void look(const held &h);
-	void release(uint32_t p);
-	bool free_to_give(uint32_t p);
-};
-
-struct world {
-	options o;
-	struct tokg_geometry g = {};
-	struct tokg_device *d = nullptr;
-	std::vector<float> table;
-	producer p[PRODUCERS];
-	agent a;
-	/* Requests of producer i are i, i + PRODUCERS, ...: times delivered, and what came of them.
-	 */
-	std::vector<uint8_t> delivered, ended, dead;
-	uint64_t n_deaths = 0, n_breaks = 0, n_restarts = 0;
-
-	uint64_t
-	load(uint64_t offset)
-	{
-		return __atomic_load_n(
-			(uint64_t *)((uint8_t *)d->region + offset), __ATOMIC_ACQUIRE);
-	}
-};
-
-/* faults.cpp */
-extern std::atomic<uint32_t> killing; /* the consumer's threads end, each somewhere */
-/* Of a producer that does not live: a step towards its successor. */
-void bury(world *w, uint32_t i, uint64_t *wait);
-void kill_producer(world *w, uint32_t i);
-void restart_consumer(world *w);
-/* The consumer writes done words twice, as on a GPU; then both must be equal. */
-void done_twice(world *w);
-bool done_equal(world *w);
-/* Told to end, or all of its threads end by themselves while the others go on. */
-bool consumer_ends(world *w, random_numbers *r);
-/* With options.late a worker of the last incarnation is about; when the consumer has been stopped.
- */
-void late_ends();
-
-} // namespace stress
+#ifdef __cplusplus
+}
+#endif

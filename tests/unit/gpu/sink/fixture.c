@@ -257,6 +257,38 @@ world_renew(struct world *w, uint64_t tickets)
 	};
 }
 
+void
+new_sink(struct world *w)
+{
+	struct tokg_error err = {""};
+
+	if (w->sink != NULL)
+		tokg_sink_free(w->sink);
+	w->sink = tokg_sink_create(&w->config, &err);
+	if (w->sink == NULL)
+		fail_msg("%s", err.text);
+}
+
+void
+new_agent(struct world *w)
+{
+	struct tokg_error err = {""};
+
+	world_renew(w, 0);
+	if (!tokg_sink_attach(w->sink, &w->t, &err))
+		fail_msg("%s", err.text);
+}
+
+void
+give_up(struct world *w, const char *why)
+{
+	struct tokg_error err = {""};
+
+	assert_int_equal(tokg_sink_recover(w->sink, &err), -1);
+	if (strstr(err.text, why) == NULL)
+		fail_msg("%s", err.text);
+}
+
 static void
 on_failed(void *owner, uint64_t serial, enum tokg_status status)
 {
@@ -363,9 +395,7 @@ make(uint32_t slots, uint64_t ring_bytes, uint64_t out_bytes, uint64_t tickets, 
 		.ended = on_ended,
 		.owner = w,
 	};
-	w->sink = tokg_sink_create(&w->config, &err);
-	if (w->sink == NULL)
-		fail_msg("%s", err.text);
+	new_sink(w);
 	return w;
 }
 

@@ -83,6 +83,7 @@ struct world {
 	uint64_t done[SLOTS_MOST]; /* of w->g.slots; then ended[] and log[] */
 	uint64_t ask[LANES_MOST];
 	uint32_t n_asks;
+	uint64_t log_at; /* where the next token goes */
 	struct tokg_back back;
 	uint64_t last_epoch;
 	/* outputs, by post */
@@ -132,8 +133,14 @@ struct world *world_make(uint32_t slots, uint64_t ring_bytes, uint64_t out_bytes
 #define LOG_WORDS 16
 struct world *world_with_lanes(uint32_t slots);
 void world_free(struct world *w);
+/* A new sink with w->config. */
+void new_sink(struct world *w);
 /* The agent has died; here is another: new memory, a new epoch. The sink is not told. */
 void world_renew(struct world *w, uint64_t tickets);
+/* The same, with tickets from 0, and the sink is attached to it. */
+void new_agent(struct world *w);
+/* The connection is lost: tokg_sink_recover gives up, and says why. */
+void give_up(struct world *w, const char *why);
 /* Without a transport: all that the sink has not finished is passed over. */
 void shed(struct world *w);
 /* One turn of the sink, then whatever the cursor has passed is checked and overwritten. */

@@ -236,13 +236,11 @@ SINK_TEST(decoded_text_takes_no_turns_of_ids_but_not_all_time_either)
 /* A new agent gets what the old one had not done; what was passed over meanwhile is once. */
 SINK_TEST(decoded_text_is_no_record_that_is_shed_twice)
 {
-	struct tokg_error err = {""};
 
 	one(w, IDS);
 	publish_decoded(w, 10);
 	turns(w, 1);
-	world_renew(w, 0);
-	assert_true(tokg_sink_attach(w->sink, &w->t, &err));
+	new_agent(w);
 	settle_all(w);
 	tokg_sink_give_up(w->sink);
 	shed(w);
@@ -442,14 +440,12 @@ TEST(what_was_published_is_not_posted_again)
 
 SINK_TEST(a_reconnect_that_finds_a_foreign_ticket_says_so)
 {
-	struct tokg_error err;
 
 	one(w, IDS);
 	w->fault = POST_ALL;
 	assert_false(turn(w, true));
 	w->hdr[0].ticket = 9;
-	assert_int_equal(tokg_sink_recover(w->sink, &err), -1);
-	assert_non_null(strstr(err.text, "slot 0 has ticket 9, 1 was posted"));
+	give_up(w, "slot 0 has ticket 9, 1 was posted");
 }
 
 /* Tickets are 48 bits: beyond 2^32 all goes on, at the end it stops, with a reason. */
@@ -477,8 +473,7 @@ TEST(tickets_never_wrap)
 	assert_int_equal(w->hdr[SLOTS - 1].ticket, TOKG_TICKET_MAX);
 	one(w, IDS);
 	assert_false(turn(w, true));
-	assert_int_equal(tokg_sink_recover(w->sink, &err), -1);
-	assert_non_null(strstr(err.text, "slot 0 has no tickets left of 2^48: restart tokd-gpu"));
+	give_up(w, "slot 0 has no tickets left of 2^48: restart tokd-gpu");
 	assert_int_equal(w->hdr[0].ticket, TOKG_TICKET_MAX);
 	assert_true(cursor_of(w) < w->head);
 	/* The same memory does not do; a new one does. */
@@ -486,25 +481,21 @@ TEST(tickets_never_wrap)
 	assert_false(tokg_sink_attach(w->sink, &w->t, &err));
 	assert_non_null(strstr(err.text, "restart tokd-gpu"));
 	assert_false(turn(w, true));
-	world_renew(w, 0);
-	assert_true(tokg_sink_attach(w->sink, &w->t, &err));
+	new_agent(w);
 	settle_all(w);
 	world_free(w);
 }
 
 SINK_TEST(an_agent_without_heartbeat_is_dead)
 {
-	struct tokg_error err = {""};
 	uint32_t i = 0;
 
 	one(w, IDS);
 	while (turn(w, true) && i++ < 10000)
 		w->now += 50;
 	assert_in_range(i, w->config.dead_ticks / 50, w->config.dead_ticks / 50 + 10);
-	assert_int_equal(tokg_sink_recover(w->sink, &err), -1);
-	assert_non_null(strstr(err.text, "tokd-gpu gives no sign of life"));
-	world_renew(w, 0);
-	assert_true(tokg_sink_attach(w->sink, &w->t, &err));
+	give_up(w, "tokd-gpu gives no sign of life");
+	new_agent(w);
 	settle_all(w);
 }
 
@@ -543,14 +534,12 @@ SINK_TEST(a_worker_that_slept_does_not_take_the_agent_for_dead)
 static void
 fail_to_recover(struct world *w, const char *text)
 {
-	struct tokg_error err = {""};
 	uint32_t i = 0;
 
 	while (turn(w, true) && i++ < 10)
 		w->now += 50;
 	assert_true(i < 10);
-	assert_int_equal(tokg_sink_recover(w->sink, &err), -1);
-	assert_non_null(strstr(err.text, text));
+	give_up(w, text);
 	world_free(w);
 }
 
@@ -606,7 +595,6 @@ SINK_TEST(producer_slots_that_are_not_new_are_refused)
 /* Texts that have begun are shed whole: what was embedded of one before stays its beginning. */
 SINK_TEST(what_is_shed_is_shed_whole_and_counted)
 {
-	struct tokg_error err = {""};
 	uint32_t half, whole;
 
 	one(w, IDS);
@@ -620,8 +608,7 @@ SINK_TEST(what_is_shed_is_shed_whole_and_counted)
 	turns(w, 2); /* all slots are posted, and no more fits */
 	tokg_sink_give_up(w->sink);
 	assert_false(turn(w, true));
-	assert_int_equal(tokg_sink_recover(w->sink, &err), -1);
-	assert_non_null(strstr(err.text, "keeps the token ring full"));
+	give_up(w, "keeps the token ring full");
 	assert_int_equal(count_of(w, TOKG_C_SHED), 0);
 	shed(w);
 	assert_int_equal(cursor_of(w), w->head);
@@ -629,8 +616,7 @@ SINK_TEST(what_is_shed_is_shed_whole_and_counted)
 	/* The rest of a text that is shed, between others, before there is an agent and after. */
 	assert_true(publish(w, half, 5, 0));
 	whole = one(w, 10);
-	world_renew(w, 0);
-	assert_true(tokg_sink_attach(w->sink, &w->t, &err));
+	new_agent(w);
 	assert_true(publish(w, half, 5, TOKD_REC_LAST));
 	one(w, 10);
 	settle_all(w);
@@ -647,18 +633,17 @@ SINK_TEST(what_the_agent_does_not_know_to_be_shed_is_told_to_it_first)
 	one(w, IDS);
 	turns(w, 1);
 	tokg_sink_give_up(w->sink);
-	assert_int_equal(tokg_sink_recover(w->sink, &err), -1);
+	give_up(w, "keeps the token ring full");
 	world_renew(w, 0);
 	shed(w);
 	one(w, IDS);
 	assert_true(tokg_sink_attach(w->sink, &w->t, &err));
 	assert_false(turn(w, true));
-	assert_int_equal(tokg_sink_recover(w->sink, &err), -1);
+	give_up(w, "keeps the token ring full");
 	assert_int_equal(w->n_queued, 0);
 	world_renew(w, 0);
 	shed(w); /* again, and of nothing told twice */
-	world_renew(w, 0);
-	assert_true(tokg_sink_attach(w->sink, &w->t, &err));
+	new_agent(w);
 	one(w, IDS);
 	settle_all(w);
 	assert_int_equal(count_of(w, TOKG_C_SHED), 2);
@@ -670,8 +655,7 @@ TEST(what_is_posted_after_a_pause_is_looked_at_soon_and_often)
 	uint64_t reads;
 
 	w->config.read_ticks_most = 1000;
-	tokg_sink_free(w->sink);
-	w->sink = tokg_sink_create(&w->config, &(struct tokg_error){""});
+	new_sink(w);
 	w->now += 10000;
 	one(w, IDS);
 	for (uint32_t i = 0; i < 2; i++, w->now += w->config.read_ticks / 2)

@@ -95,17 +95,6 @@ wait_for(const struct work *w, uint32_t producer, uint32_t slot)
 	}
 }
 
-static void
-epochs(struct work *w)
-{
-	for (uint32_t p = 0; p < w->d->geometry.producers; p++)
-		assert_int_equal(w->d->ops->write_u64(w->d,
-					 tokg_back_at(&w->d->geometry, p) +
-						 offsetof(struct tokg_back, epoch),
-					 POST_EPOCH | (uint64_t)w->d->incarnation << 32),
-			0);
-}
-
 /* Not started. */
 static void
 make(struct work *w, uint32_t workers)
@@ -163,7 +152,7 @@ is_not_restarted(uint32_t workers)
 
 	make(&w, workers);
 	assert_true(tokg_consumer_start(&consumer, w.d, STUCK_MS, monotonic_ns(), &err));
-	epochs(&w);
+	post_grant(w.d);
 	since = monotonic_ns();
 	for (uint32_t i = 0; i < w.n; i++)
 		post(&w, 0, i);
@@ -196,7 +185,7 @@ TEST(told_to_end_now_it_leaves_what_it_took_and_the_next_one_does_it)
 	struct work w;
 
 	make(&w, 0);
-	epochs(&w);
+	post_grant(w.d);
 	w.n = 64; /* a look takes them all */
 	for (uint32_t i = 0; i < w.n; i++)
 		post(&w, 0, i);
@@ -219,7 +208,7 @@ TEST(nobody_waits_until_another_one_has_nothing_to_do)
 	uint32_t done;
 
 	make(&w, 0);
-	epochs(&w);
+	post_grant(w.d);
 	for (uint32_t i = 0; i < w.n; i++)
 		post(&w, 0, i);
 	post(&w, 1, 0);

@@ -253,3 +253,19 @@ bench_word(const struct bench *b, uint64_t offset)
 	assert_int_equal(b->d->ops->read(b->d, offset, &v, sizeof(v)), 0);
 	return v;
 }
+
+void
+bench_nap(void)
+{
+	const struct timespec t = {0, 1000000};
+
+	nanosleep(&t, NULL);
+}
+
+void
+bench_comes(const struct bench *b, uint64_t offset, uint64_t mask, uint64_t word)
+{
+	for (uint32_t i = 0; i < 10000 && (bench_word(b, offset) & mask) != word; i++)
+		bench_nap();
+	assert_int_equal(bench_word(b, offset) & mask, word);
+}

@@ -67,3 +67,6 @@ void bench_rows(const struct bench *b, uint32_t producer, uint64_t out_off, uint
 /* On a GPU: ends the test as skipped, before anything is opened. `reason` is printed. */
 void bench_skip_on_gpu(const char *reason);
 uint64_t bench_word(const struct bench *b, uint64_t offset);
+/* Waits up to 10 s until the bits of `mask` of this word are those of `word`. */
+void bench_comes(const struct bench *b, uint64_t offset, uint64_t mask, uint64_t word);
+void bench_nap(void); /* 1 ms */

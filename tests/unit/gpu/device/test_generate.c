@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The engine beside the consumer: lanes by hand. */
 #include <string.h>
-#include <time.h>
 
 #include "bench.h"
 #include "engine_rule.h"
@@ -39,26 +38,10 @@ ask(struct bench *b, uint32_t lane, uint32_t turn, uint32_t granted, uint32_t bi
 }
 
 static void
-nap(void)
-{
-	const struct timespec t = {0, 1000000};
-
-	nanosleep(&t, NULL);
-}
-
-/* Waits up to 10 s for the word; only what `mask` has. */
-static void
-comes(struct bench *b, uint64_t offset, uint64_t mask, uint64_t word)
-{
-	for (uint32_t i = 0; i < 10000 && (bench_word(b, offset) & mask) != word; i++)
-		nap();
-	assert_int_equal(bench_word(b, offset) & mask, word);
-}
-
-static void
 ends(struct bench *b, uint32_t lane, uint32_t turn, uint32_t n, enum tokg_end how)
 {
-	comes(b, tokg_ended_at(&b->d->geometry, 1, lane), UINT64_MAX, TOKG_LANE_WORD(n, turn, how));
+	bench_comes(b, tokg_ended_at(&b->d->geometry, 1, lane), UINT64_MAX,
+		TOKG_LANE_WORD(n, turn, how));
 }
 
 static uint64_t
@@ -87,12 +70,12 @@ BENCH_TEST(it_makes_what_is_granted_and_no_more, lanes)
 	post(b, 0, 2, 1);
 	assert_int_equal(bench_status(b, 1, 0), TOKG_OK);
 	assert_int_equal(bench_entry(b).flags, TOKG_FIRST | TOKG_LAST | TOKG_GENERATE);
-	nap();
+	bench_nap();
 	assert_int_equal(logged(b, 0), 0); /* nothing is granted */
 	ask(b, 2, 1, 2, 0);
-	comes(b, tokg_log_at(&b->d->geometry, 1, 1), UINT64_MAX, TOKG_TOKEN(nth(1), 2, 1, 1));
+	bench_comes(b, tokg_log_at(&b->d->geometry, 1, 1), UINT64_MAX, TOKG_TOKEN(nth(1), 2, 1, 1));
 	assert_int_equal(logged(b, 0), TOKG_TOKEN(nth(0), 2, 1, 1));
-	nap();
+	bench_nap();
 	assert_int_equal(logged(b, 2), 0);
 	ask(b, 2, 1, 3, TOKG_ASK_FINAL);
 	ends(b, 2, 1, 3, TOKG_END_LENGTH);
@@ -145,7 +128,7 @@ BENCH_TEST(an_ask_of_the_turn_before_grants_nothing, lanes)
 	ask(b, 1, 4, 9, TOKG_ASK_FINAL | TOKG_ASK_CANCEL);
 	post(b, 0, 1, 5);
 	assert_int_equal(bench_status(b, 1, 0), TOKG_OK);
-	nap();
+	bench_nap();
 	assert_int_equal(logged(b, 0), 0);
 	ask(b, 1, 5, 1, TOKG_ASK_FINAL);
 	ends(b, 1, 5, 1, TOKG_END_LENGTH);
@@ -155,7 +138,7 @@ BENCH_TEST(a_cancelled_text_ends, lanes)
 {
 	post(b, 0, 1, 1);
 	ask(b, 1, 1, 2, 0);
-	comes(b, tokg_log_at(&b->d->geometry, 1, 1), ~0ull << 48, 1ull << 48);
+	bench_comes(b, tokg_log_at(&b->d->geometry, 1, 1), ~0ull << 48, 1ull << 48);
 	ask(b, 1, 1, 2, TOKG_ASK_CANCEL);
 	ends(b, 1, 1, 2, TOKG_END_CANCELLED);
 }
@@ -190,7 +173,7 @@ BENCH_TEST(a_restart_cuts_what_it_had_begun, lanes)
 {
 	post(b, 0, 1, 1);
 	ask(b, 1, 1, 2, 0);
-	comes(b, tokg_log_at(&b->d->geometry, 1, 1), ~0ull << 48, 1ull << 48);
+	bench_comes(b, tokg_log_at(&b->d->geometry, 1, 1), ~0ull << 48, 1ull << 48);
 	bench_stop(b, TOKG_STOP_NOW);
 	/* A word that it wrote and did not note. */
 	b->d->ops->write_u64(b->d, tokg_log_at(&b->d->geometry, 1, 2), TOKG_TOKEN(nth(2), 1, 1, 1));
@@ -212,7 +195,7 @@ BENCH_TEST(a_lane_that_was_opened_and_not_begun_is_closed, lanes)
 	bench_stop(b, TOKG_STOP_NOW);
 	b->d->ops->write_u64(b->d, at, TOKG_LANE_WORD(0, 9, 0));
 	bench_run(b, 2);
-	comes(b, at, UINT64_MAX, TOKG_LANE_WORD(0, 0, 0));
+	bench_comes(b, at, UINT64_MAX, TOKG_LANE_WORD(0, 0, 0));
 }
 
 static void

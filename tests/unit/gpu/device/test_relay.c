@@ -6,7 +6,6 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
-#include <time.h>
 
 #include <tokd/engine.h>
 
@@ -102,14 +101,6 @@ desk_close(struct desk *d)
 	}                                                                                          \
 	static void name##_at(struct desk *d)
 
-static void
-nap(void)
-{
-	const struct timespec t = {0, 1000000};
-
-	nanosleep(&t, NULL);
-}
-
 /* A prompt in the lane's turn. Returns what the engine calls it by, as its entry says. */
 static uint64_t
 post(struct desk *d, uint32_t turn)
@@ -134,21 +125,14 @@ ask(struct desk *d, uint32_t turn, uint32_t granted, uint32_t bits)
 		0);
 }
 
-static void
-comes(struct desk *d, uint64_t offset, uint64_t word)
-{
-	for (uint32_t i = 0; i < 10000 && bench_word(&d->b, offset) != word; i++)
-		nap();
-	assert_int_equal(bench_word(&d->b, offset), word);
-}
-
 /* In the ring, and the engine is shown it. */
 static void
 ends(struct desk *d, uint64_t lane, uint32_t turn, uint32_t n, enum tokg_end how)
 {
-	comes(d, tokg_ended_at(&d->b.d->geometry, PRODUCER, LANE), TOKG_LANE_WORD(n, turn, how));
+	bench_comes(&d->b, tokg_ended_at(&d->b.d->geometry, PRODUCER, LANE), UINT64_MAX,
+		TOKG_LANE_WORD(n, turn, how));
 	for (uint32_t i = 0; i < 10000 && tokd_engine_look(&d->e, lane).end != how; i++)
-		nap();
+		bench_nap();
 	assert_int_equal(tokd_engine_look(&d->e, lane).end, how);
 	assert_false(tokd_engine_put(&d->e, lane, 1));
 	assert_false(tokd_engine_end(&d->e, lane, TOKD_LANE_STOP));
@@ -160,14 +144,15 @@ next_in_log(struct desk *d, uint32_t turn, uint32_t id)
 	const struct tokg_geometry *g = &d->b.d->geometry;
 	const uint64_t at = d->logged++;
 
-	comes(d, tokg_log_at(g, PRODUCER, at), TOKG_TOKEN(id, LANE, turn, tokg_lap_of(g, at)));
+	bench_comes(&d->b, tokg_log_at(g, PRODUCER, at), UINT64_MAX,
+		TOKG_TOKEN(id, LANE, turn, tokg_lap_of(g, at)));
 }
 
 static void
 granted(struct desk *d, uint64_t lane, uint32_t n)
 {
 	for (uint32_t i = 0; i < 10000 && tokd_engine_look(&d->e, lane).granted != n; i++)
-		nap();
+		bench_nap();
 	assert_int_equal(tokd_engine_look(&d->e, lane).granted, n);
 }
 
@@ -219,7 +204,7 @@ DESK_TEST(it_makes_what_is_granted_and_is_paused_then)
 {
 	uint64_t lane = post(d, 1);
 
-	nap();
+	bench_nap();
 	assert_false(tokd_engine_put(&d->e, lane, 5)); /* nothing is granted */
 	ask(d, 1, 2, 0);
 	granted(d, lane, 2);
@@ -358,7 +343,7 @@ DESK_TEST(late_stores_of_another_use_are_taken_for_no_other_words)
 
 	(void)post(d, 1);
 	ask(d, 1, 1, TOKG_ASK_CANCEL);
-	comes(d, tokg_ended_at(&d->b.d->geometry, PRODUCER, LANE),
+	bench_comes(&d->b, tokg_ended_at(&d->b.d->geometry, PRODUCER, LANE), UINT64_MAX,
 		TOKG_LANE_WORD(0, 1, TOKG_END_CANCELLED));
 	/* a count: the engine's next look stores its own */
 	lane = post_granted(d, 2, 9, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A device that is memory and nothing more: the test is its consumer, and its producers. */
+/* A device that is only memory: the test is its consumer and its producers. */
 #pragma once
 
 #include "ring/geometry.h"

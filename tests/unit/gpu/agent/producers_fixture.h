@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Places and their delivery over a device that is memory alone. */
+/* Producer slots and their delivery, over a device that is only memory. */
 #pragma once
 
 #include "handshake/peer.h"
@@ -24,7 +24,7 @@ uint64_t epoch_word(const struct fixture *f, uint32_t producer);
 struct tokg_hello hello(uint32_t worker);
 /* The producer slot that this worker gets. */
 uint32_t granted(struct fixture *f, uint32_t worker, uint64_t link);
-/* What tokd-gpu does again and again, without subscribers. */
+/* A turn of tokd-gpu without subscribers. */
 void turn(struct fixture *f);
 /* An entry of the outbox: producer slot 0, its first epoch, two rows. */
 struct tokg_out_entry entry(uint32_t slot, uint64_t ticket);

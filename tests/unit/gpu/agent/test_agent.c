@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whom tokd-gpu lets in, and with which memory, where the ring is in the memory of a GPU; and its
- * TCP listeners, each with its end of verbs, at its own address. RDMA is this file's, in place of
- * verbs_server.c: what was asked of it is looked at.
+ * Which producers tokd-gpu accepts, and which memory they get, if the ring is in a GPU's memory.
+ * And TCP listeners, each with verbs at its own address: this file replaces verbs_server.c, and
+ * looks at the calls.
  */
 
 #include <arpa/inet.h>
@@ -210,7 +210,7 @@ say_hello(const struct fixture *f, uint32_t transport, int *fd)
 	return answer_on(unix_connect(f->options.listen[0].path, SOCK_STREAM), transport, NULL, fd);
 }
 
-FIXTURE_TEST(a_producer_by_cuda_is_given_the_dmabuf_each_time)
+FIXTURE_TEST(a_cuda_producer_gets_the_dmabuf_each_time)
 {
 	struct stat ours, theirs;
 
@@ -230,7 +230,7 @@ FIXTURE_TEST(a_producer_by_cuda_is_given_the_dmabuf_each_time)
 	}
 }
 
-FIXTURE_TEST(one_by_shm_is_told_to_come_by_cuda)
+FIXTURE_TEST(a_shm_producer_is_referred_to_cuda)
 {
 	struct tokg_welcome w;
 	int fd;
@@ -242,7 +242,7 @@ FIXTURE_TEST(one_by_shm_is_told_to_come_by_cuda)
 	assert_non_null(strstr(w.message, "use --sink gpu=cuda"));
 }
 
-FIXTURE_TEST(without_a_dmabuf_both_are_told_to_come_by_verbs)
+FIXTURE_TEST(without_a_dmabuf_producers_are_referred_to_verbs)
 {
 	const uint32_t transport[] = {TOKG_SHM, TOKG_CUDA};
 
@@ -273,7 +273,7 @@ ask_to_hold(const struct fixture *f)
 	return rep;
 }
 
-FIXTURE_TEST(a_subscriber_is_given_the_ipc_handle_or_told_that_there_is_none)
+FIXTURE_TEST(a_subscriber_gets_the_ipc_handle_or_an_error)
 {
 	struct tokg_device *d = &f->fake.device;
 	struct tokg_subscribe_rep rep;
@@ -312,7 +312,7 @@ start_fails(struct tokg_device *d, uint32_t incarnation, struct tokg_error *err)
 }
 
 /* What waits for tokd-gpu is told after that. */
-FIXTURE_TEST(it_has_started_when_the_consumer_gives_a_sign_of_life)
+FIXTURE_TEST(start_waits_for_the_first_heartbeat)
 {
 	open_agent(f, true);
 	f->ops.read = beat_late;
@@ -320,7 +320,7 @@ FIXTURE_TEST(it_has_started_when_the_consumer_gives_a_sign_of_life)
 	assert_true(f->looks >= 3);
 }
 
-FIXTURE_TEST(a_consumer_that_cannot_start_ends_it)
+FIXTURE_TEST(a_consumer_that_cannot_start_is_an_error)
 {
 	int (*own)(struct tokg_device *, uint32_t, struct tokg_error *);
 
@@ -380,7 +380,7 @@ say_hello_to(const struct fixture *f, uint32_t listener, const struct tokg_welco
 	return answer_on(s, TOKG_VERBS, before, &fd);
 }
 
-FIXTURE_TEST(each_listener_has_verbs_at_its_address_and_a_producer_slot_is_with_one)
+FIXTURE_TEST(each_listener_has_verbs_and_a_producer_slot_has_one_queue_pair)
 {
 	struct tokg_welcome w;
 
@@ -400,7 +400,7 @@ FIXTURE_TEST(each_listener_has_verbs_at_its_address_and_a_producer_slot_is_with_
 	assert_true(f->ran);
 }
 
-FIXTURE_TEST(a_producer_that_cannot_be_kept_from_writing_ends_it)
+FIXTURE_TEST(a_queue_pair_that_cannot_be_destroyed_ends_the_agent)
 {
 	struct tokg_welcome w;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A consumer with so much to do that a look at the ring takes seconds: that it is not taken for one
- * that stands still, that it ends when told to, and that nobody has to wait for others for ever. */
+/* A consumer with so much work that a scan takes seconds: it is not taken for stalled, it stops
+ * when told to, and no producer starves. */
 
 #include <stdlib.h>
 #include <time.h>
@@ -168,17 +168,17 @@ is_not_restarted(uint32_t workers)
 	assert_true(done > 0);
 }
 
-TEST(a_consumer_that_does_all_itself_is_busy_and_not_restarted)
+TEST(a_busy_scanner_is_not_restarted)
 {
 	is_not_restarted(0);
 }
 
-TEST(one_that_waits_for_its_worker_is_busy_and_not_restarted)
+TEST(a_scanner_that_waits_for_its_worker_is_not_restarted)
 {
 	is_not_restarted(1);
 }
 
-TEST(told_to_end_now_it_leaves_what_it_took_and_the_next_one_does_it)
+TEST(stop_now_leaves_claimed_slots_to_the_next_incarnation)
 {
 	struct tokg_error err = {""};
 	uint32_t done;
@@ -201,7 +201,7 @@ TEST(told_to_end_now_it_leaves_what_it_took_and_the_next_one_does_it)
 	end(&w);
 }
 
-TEST(nobody_waits_until_another_one_has_nothing_to_do)
+TEST(a_busy_producer_does_not_starve_another)
 {
 	struct tokg_error err = {""};
 	struct work w;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is handed out of producer slots: order, twins, credits; against a consumer that is the test.
- */
+/* What subscribers get: order, duplicates, released outputs. The test is the consumer. */
 
 #include <string.h>
 
@@ -29,7 +28,7 @@ FIXTURE_TEST(subscribers_get_the_order_of_posting)
 	assert_int_equal(f->delivery.entry[4].instance, 9);
 }
 
-FIXTURE_TEST(a_batch_is_handed_out_whole_and_in_order)
+FIXTURE_TEST(a_batch_is_delivered_whole_and_in_order)
 {
 	struct tokg_out_entry e = entry(0, 1);
 
@@ -52,7 +51,7 @@ FIXTURE_TEST(a_batch_is_handed_out_whole_and_in_order)
 }
 
 /* The producer posts all of its records again, each alone. */
-FIXTURE_TEST(of_a_batch_that_failed_nothing_is_handed_out)
+FIXTURE_TEST(a_failed_batch_is_not_delivered)
 {
 	struct tokg_out_entry e = entry(0, 1);
 
@@ -77,7 +76,7 @@ FIXTURE_TEST(of_a_batch_that_failed_nothing_is_handed_out)
 }
 
 /* Killed after two of three parts were reported, then after all: each is handed out once. */
-FIXTURE_TEST(twins_of_a_killed_consumer_are_dropped)
+FIXTURE_TEST(duplicates_of_a_killed_consumer_are_dropped)
 {
 	struct tokg_out_entry e = entry(0, 1);
 
@@ -101,7 +100,7 @@ FIXTURE_TEST(twins_of_a_killed_consumer_are_dropped)
 		assert_int_equal(f->delivery.entry[i].part, i);
 }
 
-FIXTURE_TEST(nothing_is_given_back_that_may_be_written_again)
+FIXTURE_TEST(outputs_are_not_released_before_done)
 {
 	granted(f, 0, 1);
 	tell(f, 0, 1);
@@ -115,8 +114,8 @@ FIXTURE_TEST(nothing_is_given_back_that_may_be_written_again)
 	assert_int_equal(released(f, 0), 2);
 }
 
-/* Told as failed, killed before `done`, redone well: the producer sees that alone. */
-FIXTURE_TEST(the_word_of_a_later_consumer_counts_when_the_first_one_failed)
+/* It failed, its consumer was killed before `done`, and the next one succeeds: only that counts. */
+FIXTURE_TEST(the_status_of_a_later_incarnation_counts)
 {
 	struct tokg_out_entry e = entry(0, 1);
 
@@ -147,8 +146,8 @@ FIXTURE_TEST(the_word_of_a_later_consumer_counts_when_the_first_one_failed)
 	assert_int_equal(released(f, 0), 1);
 }
 
-/* Before `done` was looked at its slot was used again: nothing more is said of it. */
-FIXTURE_TEST(what_failed_does_not_wait_beyond_its_slots_next_use)
+/* Its slot was used again before `done` was read: no more entries of it come. */
+FIXTURE_TEST(a_failed_slot_is_settled_by_its_next_use)
 {
 	struct tokg_out_entry e = entry(0, 1);
 
@@ -165,7 +164,7 @@ FIXTURE_TEST(what_failed_does_not_wait_beyond_its_slots_next_use)
 }
 
 /* An ended producer slot hands out what is behind it all the same. */
-FIXTURE_TEST(an_ending_producer_slot_settles_what_failed)
+FIXTURE_TEST(an_ending_producer_slot_settles_failed_slots)
 {
 	const uint32_t producer = granted(f, 0, 1);
 	struct tokg_out_entry e = entry(0, 1);
@@ -186,7 +185,7 @@ FIXTURE_TEST(an_ending_producer_slot_settles_what_failed)
 	assert_int_equal(f->producers.producer[0].state, TOKG_PRODUCER_FREE);
 }
 
-FIXTURE_TEST(slots_that_failed_count_and_are_not_handed_out)
+FIXTURE_TEST(failed_slots_are_counted_and_not_delivered)
 {
 	struct tokg_out_entry e = entry(0, 1);
 
@@ -203,7 +202,7 @@ FIXTURE_TEST(slots_that_failed_count_and_are_not_handed_out)
 	assert_int_equal(f->delivery.counts.status[TOKG_BADSUM], 1);
 }
 
-FIXTURE_TEST(rows_outside_of_the_outputs_are_never_handed_out)
+FIXTURE_TEST(rows_outside_the_outputs_are_not_delivered)
 {
 	struct tokg_out_entry e = entry(0, 1);
 
@@ -271,8 +270,8 @@ FIXTURE_TEST(outputs_are_counted_as_the_producer_does)
 	assert_int_equal(p->out_head, p->out_tail);
 }
 
-/* Its rows are fewer than what its bytes were given: nobody says how many. */
-FIXTURE_TEST(a_text_may_have_a_quarter_of_the_outputs_until_the_next_slot_tells)
+/* It has fewer rows than its bytes were given room for; its entry does not say how much that is. */
+FIXTURE_TEST(a_text_counts_as_a_quarter_of_the_outputs_until_the_next_slot)
 {
 	const struct tokg_postings *p = &f->producers.producer[0].postings;
 	static const uint64_t at[] = {3 * 4096, 5 * 4096, 6 * 4096};
@@ -290,7 +289,7 @@ FIXTURE_TEST(a_text_may_have_a_quarter_of_the_outputs_until_the_next_slot_tells)
 	assert_int_equal(p->out_head, 7 * 4096);
 }
 
-FIXTURE_TEST(what_cannot_have_been_posted_ends_the_producer_slot)
+FIXTURE_TEST(impossible_entries_end_the_producer_slot)
 {
 	struct tokg_out_entry e = entry(0, 7);
 
@@ -312,7 +311,7 @@ FIXTURE_TEST(what_cannot_have_been_posted_ends_the_producer_slot)
 		TOKG_PRODUCER_FREE); /* for others: nothing is out */
 }
 
-FIXTURE_TEST(an_outbox_that_went_round_ends_all_places)
+FIXTURE_TEST(an_outbox_overrun_ends_all_producer_slots)
 {
 	granted(f, 0, 1);
 	for (uint32_t i = 0; i < 257; i++)
@@ -328,7 +327,7 @@ FIXTURE_TEST(an_outbox_that_went_round_ends_all_places)
 }
 
 /* --drain: an entry that is taken may still be written, as long as its consumer lives. */
-FIXTURE_TEST(it_is_idle_when_all_that_was_taken_is_told_and_given_back)
+FIXTURE_TEST(delivery_is_idle_when_all_entries_are_read_and_released)
 {
 	const struct tokg_out_entry e = entry(0, 1);
 	uint64_t index;
@@ -346,7 +345,7 @@ FIXTURE_TEST(it_is_idle_when_all_that_was_taken_is_told_and_given_back)
 	assert_true(tokg_delivery_idle(&f->delivery));
 }
 
-FIXTURE_TEST(a_device_that_does_not_say_what_was_taken_is_broken)
+FIXTURE_TEST(a_device_that_cannot_count_its_outbox_is_broken)
 {
 	granted(f, 0, 1);
 	for (uint32_t i = 0; i < 257; i++)
@@ -368,7 +367,7 @@ FIXTURE_TEST(a_device_that_does_not_say_what_was_taken_is_broken)
 
 /* A worker that connects again has shed texts: of what its last connection left only others come.
  */
-FIXTURE_TEST(what_was_shed_is_told_and_not_handed_out)
+FIXTURE_TEST(shed_texts_are_announced_and_not_delivered)
 {
 	struct tokg_hello h = hello(0);
 	const struct tokg_embedding *e = f->delivery.entry;

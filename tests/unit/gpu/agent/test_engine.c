@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The subscriber that is the engine: who may be it, what it gets, and that its lanes end with it.
- */
+/* The engine as a subscriber: when it is accepted, what it gets, and when it is detached. */
 
 #include <stdio.h>
 #include <string.h>
@@ -108,7 +107,7 @@ refused(const struct answer *a, const char *why)
 	close(a->fd);
 }
 
-FIXTURE_TEST(the_engine_gets_its_memory_besides_and_the_consumer_is_told)
+FIXTURE_TEST(an_engine_gets_its_memory_and_the_consumer_its_number)
 {
 	struct answer a = asked(f, TOKG_SUBSCRIBE_ENGINE, 0);
 
@@ -126,7 +125,7 @@ FIXTURE_TEST(the_engine_gets_its_memory_besides_and_the_consumer_is_told)
 	assert_int_equal(engine_word(f), 0);
 }
 
-FIXTURE_TEST(others_get_what_they_always_got)
+FIXTURE_TEST(subscribers_get_no_engine_memory)
 {
 	struct answer a = asked(f, 0, 0);
 
@@ -137,7 +136,7 @@ FIXTURE_TEST(others_get_what_they_always_got)
 	close(a.fd);
 }
 
-FIXTURE_TEST(there_is_one_engine_at_a_time_and_then_another)
+FIXTURE_TEST(a_second_engine_is_refused_until_the_first_detaches)
 {
 	struct answer first = asked(f, TOKG_SUBSCRIBE_ENGINE, 0);
 	struct answer second = asked(f, TOKG_SUBSCRIBE_ENGINE, 0), third;
@@ -152,7 +151,7 @@ FIXTURE_TEST(there_is_one_engine_at_a_time_and_then_another)
 	close(third.fd);
 }
 
-FIXTURE_TEST(an_engine_that_is_detached_for_what_it_sends_ends_as_well)
+FIXTURE_TEST(an_engine_that_sends_anything_is_detached)
 {
 	struct answer a = asked(f, TOKG_SUBSCRIBE_ENGINE, 0);
 
@@ -183,7 +182,7 @@ FIXTURE_TEST(an_engine_that_keeps_prompts_is_dropped_like_any_subscriber)
 	close(a.fd);
 }
 
-FIXTURE_TEST(what_a_request_may_not_have_is_refused)
+FIXTURE_TEST(unknown_request_fields_are_refused)
 {
 	struct answer a = asked(f, 2, 0), b = asked(f, TOKG_SUBSCRIBE_ENGINE, 1);
 
@@ -192,7 +191,7 @@ FIXTURE_TEST(what_a_request_may_not_have_is_refused)
 	assert_int_equal(engine_word(f), 0);
 }
 
-TEST_WITH(where_ids_are_made_by_a_rule_no_engine_is_wanted, begin_with_rule, end)
+TEST_WITH(without_engine_external_an_engine_is_refused, begin_with_rule, end)
 {
 	struct fixture *f = *state;
 	struct answer a = asked(f, TOKG_SUBSCRIBE_ENGINE, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Places: who gets one, when it ends, and what a consumer that stands still does to them. */
+/* Producer slots: who gets one and when it ends. And a stalled consumer, which is restarted. */
 
 #include <string.h>
 
@@ -94,7 +94,7 @@ FIXTURE_TEST(an_ended_producer_slot_is_free_when_its_lanes_have_ended)
 	assert_int_equal(fake_word(&f->fake, tokg_ask_at(g, producer, 1)), 0);
 }
 
-FIXTURE_TEST(an_ended_producer_slot_is_free_when_all_is_done_told_and_given_back)
+FIXTURE_TEST(an_ended_producer_slot_is_free_when_all_is_done_read_and_released)
 {
 	const uint32_t producer = granted(f, 0, 1);
 
@@ -128,7 +128,7 @@ FIXTURE_TEST(an_ended_producer_slot_is_free_when_all_is_done_told_and_given_back
 	assert_int_equal(released(f, 0), 1);
 }
 
-FIXTURE_TEST(is_not_free_before_what_was_done_is_told)
+FIXTURE_TEST(an_ended_producer_slot_waits_for_its_last_entry)
 {
 	const uint32_t producer = granted(f, 0, 1);
 	const uint64_t index = fake_reserve(&f->fake);
@@ -147,7 +147,7 @@ FIXTURE_TEST(is_not_free_before_what_was_done_is_told)
 	assert_int_equal(f->delivery.head, 1);
 }
 
-FIXTURE_TEST(a_worker_that_comes_anew_ends_what_it_had)
+FIXTURE_TEST(a_worker_that_connects_again_ends_its_old_producer_slot)
 {
 	assert_int_equal(granted(f, 0, 1), 0);
 	assert_int_equal(granted(f, 0, 2), 1);
@@ -157,7 +157,7 @@ FIXTURE_TEST(a_worker_that_comes_anew_ends_what_it_had)
 }
 
 /* As when its queue pair cannot be made: the refusal still has to reach it. */
-FIXTURE_TEST(a_grant_that_is_taken_back_leaves_the_connection)
+FIXTURE_TEST(a_revoked_grant_keeps_the_connection)
 {
 	const uint32_t producer = granted(f, 0, 5);
 
@@ -240,7 +240,7 @@ FIXTURE_TEST(a_consumer_that_stands_still_is_restarted_three_times)
 	assert_non_null(strstr(err.text, "3 times"));
 }
 
-FIXTURE_TEST(one_that_is_busy_within_a_scan_does_not_stand_still)
+FIXTURE_TEST(a_consumer_busy_within_a_scan_is_not_restarted)
 {
 	const struct tokg_consumer_calls calls = {ended, meanwhile, f};
 	struct tokg_consumer c;
@@ -256,7 +256,7 @@ FIXTURE_TEST(one_that_is_busy_within_a_scan_does_not_stand_still)
 }
 
 /* tokd-gpu was stopped for an hour, by SIGSTOP: its first look sees the heartbeat of then. */
-FIXTURE_TEST(who_did_not_look_has_not_seen_it_stand_still)
+FIXTURE_TEST(time_without_a_look_is_no_standstill)
 {
 	const struct tokg_consumer_calls calls = {ended, meanwhile, f};
 	struct tokg_consumer c;

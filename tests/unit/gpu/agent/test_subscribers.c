@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Subscribers: who is dropped and who is not, and who is taken when there are no descriptors. */
+/* Subscribers: when one is dropped, and what happens without free descriptors. */
 
 #include <poll.h>
 #include <stdatomic.h>
@@ -147,7 +147,8 @@ fill(struct fixture *f)
 	assert_true(tokg_postings_full(&f->producers.producer[0].postings));
 }
 
-/* A posting a step is let go of, and posted anew. Steps until it is dropped, `most` at most. */
+/* In each step the subscriber passes an embedding, and another is posted. Returns the steps until
+ * it is dropped, at most `most`. */
 static uint32_t
 steps_of(struct fixture *f, struct one *o, uint64_t step_ns, uint32_t most)
 {
@@ -164,7 +165,7 @@ steps_of(struct fixture *f, struct one *o, uint64_t step_ns, uint32_t most)
 	return n;
 }
 
-FIXTURE_TEST(who_stands_still_in_the_way_is_dropped)
+FIXTURE_TEST(a_subscriber_that_blocks_producers_and_stalls_is_dropped)
 {
 	struct one o = attached(f);
 
@@ -180,7 +181,7 @@ FIXTURE_TEST(who_stands_still_in_the_way_is_dropped)
 	leave(&o);
 }
 
-FIXTURE_TEST(who_blocks_producers_is_dropped_though_it_continues)
+FIXTURE_TEST(a_subscriber_that_keeps_blocking_is_dropped_though_it_progresses)
 {
 	struct one o = attached(f);
 	struct tokg_subscribe_rep rep;
@@ -193,8 +194,8 @@ FIXTURE_TEST(who_blocks_producers_is_dropped_though_it_continues)
 	leave(&o);
 }
 
-/* In the way all the time, but none is held for long. */
-FIXTURE_TEST(who_is_slower_than_producers_is_not_dropped)
+/* Producers always wait for it, but it holds no embedding for long. */
+FIXTURE_TEST(a_slow_subscriber_is_not_dropped)
 {
 	struct one o = attached(f);
 
@@ -202,8 +203,8 @@ FIXTURE_TEST(who_is_slower_than_producers_is_not_dropped)
 	leave(&o);
 }
 
-/* What it has held for long was in nobody's way: its time begins now. */
-FIXTURE_TEST(who_held_little_for_long_has_its_time)
+/* It has held one for long, but no producer waited: its time begins now. */
+FIXTURE_TEST(the_timeout_starts_when_producers_are_blocked)
 {
 	struct one o = attached(f);
 
@@ -226,7 +227,7 @@ has_something_to_do(void)
 	return poll(&p, 1, 0) == 1;
 }
 
-FIXTURE_TEST(without_descriptors_who_comes_waits_and_is_not_looked_at_all_the_time)
+FIXTURE_TEST(without_descriptors_connections_wait_and_the_listener_is_not_polled)
 {
 	const int s = knock(), lowest_free = dup(s);
 	const struct timespec nap = {.tv_nsec = 10000000};
@@ -253,8 +254,8 @@ FIXTURE_TEST(without_descriptors_who_comes_waits_and_is_not_looked_at_all_the_ti
 	close(s);
 }
 
-/* More than are taken at once: they wait in the backlog, and nobody spins meanwhile. */
-FIXTURE_TEST(with_all_connections_taken_it_is_not_looked_all_the_time)
+/* More than are accepted at once wait in the backlog, and the agent does not spin. */
+FIXTURE_TEST(with_all_connections_taken_the_listener_is_not_polled)
 {
 	int s[TOKG_SUBSCRIBERS_CONNS + 1];
 

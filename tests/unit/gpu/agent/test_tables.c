@@ -132,7 +132,7 @@ TEST(tensors_of_other_types_may_be_there)
 	tokg_tables_free(&set);
 }
 
-TEST(safetensors_that_lie_are_refused_by_name)
+TEST(invalid_safetensors_are_refused_by_name)
 {
 	static const struct {
 		const char *json;
@@ -216,7 +216,7 @@ TEST(npy_is_read_as_numpy_writes_it)
 	is_refused(TOKG_KIND_WORD_POSITION, "lacks the position table");
 }
 
-TEST(npy_that_lies_is_refused)
+TEST(invalid_npy_is_refused)
 {
 	static const struct {
 		const char *header;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The consumer: what it makes of right slots, and in which words it says so. */
+/* The consumer: rows, entries and statuses of slots. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -98,7 +98,7 @@ one_slot(void (*change)(struct tokg_device_config *c))
 	bench_close(&b);
 }
 
-TEST(words_become_their_rows)
+TEST(ids_become_their_rows)
 {
 	one_slot(NULL);
 	one_slot(odd_dim);
@@ -396,7 +396,7 @@ BENCH_TEST(a_torn_payload_is_a_bad_sum_and_may_be_posted_again, NULL)
 	bench_done(b, 0, 0, h, ids, TOKG_OK);
 }
 
-BENCH_TEST(what_a_dead_producer_had_posted_is_stale, NULL)
+BENCH_TEST(slots_of_a_dead_producer_are_stale, NULL)
 {
 	const uint32_t ids[1] = {1};
 	struct tokg_hdr h;

@@ -65,7 +65,7 @@ nth(uint32_t n)
 	return last;
 }
 
-BENCH_TEST(it_makes_what_is_granted_and_no_more, lanes)
+BENCH_TEST(the_engine_makes_what_is_granted_and_no_more, lanes)
 {
 	post(b, 0, 2, 1);
 	assert_int_equal(bench_status(b, 1, 0), TOKG_OK);
@@ -95,7 +95,7 @@ BENCH_TEST(the_slot_is_free_while_its_lane_decodes, lanes)
 	ends(b, 0, 1, 1, TOKG_END_LENGTH);
 }
 
-BENCH_TEST(a_paused_lane_holds_no_other, lanes)
+BENCH_TEST(a_paused_lane_delays_no_other, lanes)
 {
 	for (uint32_t i = 0; i < LANES; i++) {
 		post(b, i, i, 1);
@@ -109,7 +109,7 @@ BENCH_TEST(a_paused_lane_holds_no_other, lanes)
 	assert_int_equal(bench_word(b, tokg_ended_at(&b->d->geometry, 1, 0)), 0);
 }
 
-BENCH_TEST(the_log_comes_round_in_laps_and_lanes_in_turns, lanes)
+BENCH_TEST(log_laps_and_lane_turns_increase, lanes)
 {
 	uint64_t at = 0;
 
@@ -169,7 +169,7 @@ BENCH_TEST(lanes_of_a_dead_producer_end, lanes)
 }
 
 /* Tokens stay; the log goes on behind them; the lane's next turn is as any. */
-BENCH_TEST(a_restart_cuts_what_it_had_begun, lanes)
+BENCH_TEST(a_restart_cuts_open_lanes, lanes)
 {
 	post(b, 0, 1, 1);
 	ask(b, 1, 1, 2, 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Slots that break the rules, on purpose or at random: each ends with a status and one entry or
- * more, and not a byte is written outside of that producer's outputs. Check words are right, so
- * that it is the rules that refuse, not the sum.
+ * more, and not a byte is written outside that producer's outputs. Their check words are right: it
+ * is the header or the record that is refused.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +61,7 @@ small_outputs(struct tokg_device_config *c)
 	c->geometry.out_bytes = 1 << 17;
 }
 
-BENCH_TEST(headers_that_lie_are_refused, small_outputs)
+BENCH_TEST(contradictory_headers_are_refused, small_outputs)
 {
 	void (*const changes[])(struct tokg_hdr *) = {too_long, far_too_long, half_an_id,
 		more_tokens, no_tokens, another_kind, no_kind, another_vocab, between_rows,
@@ -72,7 +72,7 @@ BENCH_TEST(headers_that_lie_are_refused, small_outputs)
 		lie(b, changes[i], payload);
 }
 
-BENCH_TEST(records_that_lie_are_refused, small_outputs)
+BENCH_TEST(contradictory_records_are_refused, small_outputs)
 {
 	const struct {
 		struct tokd_rec r;
@@ -216,7 +216,7 @@ TEST(random_slots_stay_within_their_producers_outputs)
 	free(then);
 }
 
-BENCH_TEST(tickets_that_nobody_gave_are_not_taken, NULL)
+BENCH_TEST(unexpected_tickets_are_not_claimed, NULL)
 {
 	const uint64_t tickets[] = {2, 1000, TOKG_TICKET_MAX, TOKG_TICKET_MAX + 1, UINT64_MAX};
 

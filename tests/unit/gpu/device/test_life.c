@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Devices as they are made, and consumers as they end and begin anew. */
+/* Devices at set-up, and consumers that end and start again. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@ restart(struct bench *b, enum tokg_stop how, uint32_t incarnation)
 	bench_run(b, incarnation);
 }
 
-BENCH_TEST(what_was_claimed_and_not_done_is_done_again_and_marked, NULL)
+BENCH_TEST(a_claimed_slot_that_is_not_done_is_redone_and_marked, NULL)
 {
 	struct tokg_out_entry e;
 	struct tokg_hdr h;
@@ -43,7 +43,7 @@ BENCH_TEST(what_was_claimed_and_not_done_is_done_again_and_marked, NULL)
 	assert_false(bench_has_entry(b));
 }
 
-BENCH_TEST(what_is_done_is_not_done_again_after_a_restart, NULL)
+BENCH_TEST(done_slots_are_not_redone_after_a_restart, NULL)
 {
 	for (uint32_t incarnation = 2; incarnation < 8; incarnation++) {
 		for (uint32_t slot = 0; slot < 4; slot++) {
@@ -81,7 +81,7 @@ many_slots(struct tokg_device_config *c)
 	c->workers = 2;
 }
 
-BENCH_TEST(draining_finishes_all_that_is_published, many_slots)
+BENCH_TEST(drain_finishes_all_published_slots, many_slots)
 {
 	struct tokg_error err;
 	struct tokg_hdr h;
@@ -187,7 +187,7 @@ TEST(words_outside_the_region_are_refused)
 	bench_close(&b);
 }
 
-TEST(the_region_says_what_it_is_and_outputs_are_sealed)
+TEST(the_region_has_its_geometry_and_outputs_are_sealed)
 {
 	struct tokg_ctl ctl;
 	struct tokg_error err;
@@ -220,7 +220,7 @@ refused(const struct bench *b, struct tokg_device_config c, const char *words)
 		fail_msg("\"%s\" does not say \"%s\"", err.text, words);
 }
 
-TEST(a_wrong_configuration_is_refused_in_words)
+TEST(a_wrong_configuration_is_refused_with_a_message)
 {
 	struct tokg_device_config c;
 	struct bench b;
@@ -318,7 +318,7 @@ BENCH_TEST(a_consumer_whose_owner_is_silent_leaves_by_itself, mortal)
 }
 
 /* Where there is a GPU this makes one; everywhere else it says what is missing. */
-TEST(a_gpu_that_is_not_there_is_an_error_in_words)
+TEST(a_missing_gpu_is_an_error_that_names_it)
 {
 	struct tokg_error err = {{0}};
 	struct tokg_device *d;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An external engine: what it is shown, what it may write, and what becomes of what it may not. */
+/* An external engine: what it sees, what it may write, and how invalid words end a lane. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -200,7 +200,7 @@ DESK_TEST(ids_are_beside_their_rows)
 	assert_memory_equal(got, ids, sizeof(ids));
 }
 
-DESK_TEST(it_makes_what_is_granted_and_is_paused_then)
+DESK_TEST(an_engine_is_paused_after_what_is_granted)
 {
 	uint64_t lane = post(d, 1);
 
@@ -220,7 +220,7 @@ DESK_TEST(it_makes_what_is_granted_and_is_paused_then)
 	ends(d, lane, 1, 3, TOKG_END_LENGTH);
 }
 
-DESK_TEST(it_ends_a_text_behind_what_it_made)
+DESK_TEST(an_engine_ends_a_text_after_its_ids)
 {
 	static const enum tokg_end how[] = {TOKG_END_STOP, TOKG_END_LENGTH, TOKG_END_CUT};
 
@@ -240,7 +240,7 @@ DESK_TEST(it_ends_a_text_behind_what_it_made)
 	}
 }
 
-DESK_TEST(it_may_end_a_text_for_which_it_makes_nothing)
+DESK_TEST(an_engine_may_end_a_text_without_ids)
 {
 	uint64_t lane = post(d, 1);
 
@@ -271,7 +271,7 @@ TEST(without_an_engine_a_text_ends_at_once)
 	desk_close(&d);
 }
 
-DESK_TEST(an_engine_that_goes_leaves_its_tokens_and_the_next_one_has_new_texts_alone)
+DESK_TEST(a_new_engine_gets_new_texts_alone)
 {
 	struct tokg_error err = {{0}};
 	struct tokd_engine old;
@@ -337,7 +337,7 @@ DESK_TEST(the_engines_memory_cannot_be_sealed_or_resized_by_it)
 }
 
 /* As with the device cuda. `use` is that of an engine before. */
-DESK_TEST(late_stores_of_another_use_are_taken_for_no_other_words)
+DESK_TEST(late_stores_of_another_use_are_ignored_or_cut_the_lane)
 {
 	uint64_t lane;
 
@@ -364,7 +364,7 @@ DESK_TEST(late_stores_of_another_use_are_taken_for_no_other_words)
 }
 
 /* As if a late store took the place of each of the engine's, and then no more. */
-DESK_TEST(an_end_that_is_overwritten_is_stored_again_until_the_consumer_has_it)
+DESK_TEST(an_overwritten_end_is_stored_again)
 {
 	struct tokd_lane_made lost[INDEX + 1] = {{0}};
 	struct tokd_engine overwritten;
@@ -385,7 +385,7 @@ DESK_TEST(an_end_that_is_overwritten_is_stored_again_until_the_consumer_has_it)
 	ends(d, lane, 1, 1, TOKG_END_STOP);
 }
 
-DESK_TEST(at_a_lane_that_has_ended_a_look_stores_nothing)
+DESK_TEST(a_look_at_an_ended_lane_stores_nothing)
 {
 	const uint64_t next = TOKD_LANE(2, 2);
 	uint64_t lane = post_granted(d, 1, 9, 0);
@@ -412,7 +412,7 @@ DESK_TEST(a_restart_of_the_consumer_cuts_and_the_engine_goes_on)
 	ends(d, lane, 2, 1, TOKG_END_LENGTH);
 }
 
-DESK_TEST(what_an_engine_may_not_write_ends_the_lane)
+DESK_TEST(invalid_words_of_an_engine_end_the_lane)
 {
 	/* more than is granted */
 	uint64_t lane = post_granted(d, 1, 2, 0);

@@ -212,7 +212,7 @@ refused(struct bench *b, struct tokg_hdr h)
 	assert_int_equal(bench_entry(b).tokens, 0);
 }
 
-TEST(text_headers_that_lie_are_refused)
+TEST(contradictory_text_headers_are_refused)
 {
 	static const uint32_t flags[] = {TOKG_TEXT, TOKG_TEXT | TOKG_FIRST, TOKG_TEXT | TOKG_LAST,
 		WHOLE | TOKG_BATCH, WHOLE | TOKG_ABORT, WHOLE | 1 << 6};
@@ -280,7 +280,7 @@ refused_vocab(const char *words)
 	bench_close(&b);
 }
 
-TEST(a_vocabulary_that_devices_do_not_have_is_refused_in_words)
+TEST(an_unsupported_vocabulary_is_refused_with_a_message)
 {
 	uint64_t seed = 5;
 

@@ -72,7 +72,7 @@ spoil(uint8_t *payload, uint32_t bytes, uint64_t *seed)
 	memcpy(payload + line + 4 * below(seed, 2) * below(seed, 16), &v, sizeof(v));
 }
 
-TEST(records_are_found_as_one_after_the_other)
+TEST(a_block_finds_the_records_that_one_thread_finds)
 {
 	static uint8_t payload[KERNEL_WALK_BYTES] __attribute__((aligned(64)));
 	static const uint32_t threads[] = {1, 32, 256};

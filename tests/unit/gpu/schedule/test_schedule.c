@@ -44,7 +44,7 @@ TEST(each_slot_is_embedded_once_over_many_windows)
 	assert_true(s.steps > 1000 && s.ended > 1000);
 }
 
-TEST(what_an_external_engine_makes_comes_back_once_and_no_step_is_launched_without_need)
+TEST(ids_of_an_external_engine_come_back_once_and_no_step_is_needless)
 {
 	const struct simulate_how how = {
 		.launches = launches(60000), .seed = 5, .most_in_one = 10000, .external = true};
@@ -54,7 +54,7 @@ TEST(what_an_external_engine_makes_comes_back_once_and_no_step_is_launched_witho
 	assert_true(s.made > 1000 && s.ended > 1000 && s.steps > 1000);
 }
 
-TEST(heads_alone_are_looked_at)
+TEST(slots_are_found_by_heads_alone)
 {
 	const struct simulate_how how = {
 		.launches = launches(30000), .seed = 2, .most_in_one = 30000, .heads = true};
@@ -72,7 +72,7 @@ TEST(an_idle_scheduler_begins_a_new_window_early)
 }
 
 /* Also before the first launch, and while a window's children are waited for. */
-TEST(it_may_be_stopped_at_any_moment)
+TEST(the_scheduler_may_be_stopped_at_any_moment)
 {
 	const struct simulate_how how = {
 		.launches = launches(30000), .seed = 3, .most_in_one = 250};
@@ -80,7 +80,7 @@ TEST(it_may_be_stopped_at_any_moment)
 	assert_true(simulated(how).incarnations > 100);
 }
 
-TEST(a_launch_that_fails_ends_the_consumer_and_its_slots_are_done_by_the_next)
+TEST(a_failed_launch_leaves_its_slots_to_the_next_consumer)
 {
 	for (uint64_t fails = 1; fails < 400; fails += 37) {
 		const struct simulate_how how = {

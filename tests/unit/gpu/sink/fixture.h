@@ -3,8 +3,8 @@
  * A token ring, a GPU ring, a transport between them that can break at every point, and a consumer
  * that holds the sink to the protocol: order of slots, tickets, epochs, check words, outputs, and
  * each id of each text. Payloads are fetched from the token ring when they are delivered, not when
- * they are posted, and what the cursor has passed is overwritten: a sink that lets go too early is
- * found out.
+ * they are posted, and what the cursor has passed is overwritten: a sink that releases ring space
+ * too early fails the test.
  */
 #pragma once
 
@@ -135,7 +135,7 @@ struct world *world_with_lanes(uint32_t slots);
 void world_free(struct world *w);
 /* A new sink with w->config. */
 void new_sink(struct world *w);
-/* The agent has died; here is another: new memory, a new epoch. The sink is not told. */
+/* Another agent after a dead one: new memory, a new epoch. The sink does not know yet. */
 void world_renew(struct world *w, uint64_t tickets);
 /* The same, with tickets from 0, and the sink is attached to it. */
 void new_agent(struct world *w);
@@ -175,13 +175,13 @@ is_for_cpu(uint64_t serial)
 }
 /* The ids of texts that came back, as far as there is room. */
 void publish_back(struct world *w);
-/* What a TEXT slot said. */
+/* A TEXT slot was consumed: checks its bytes, and notes that they were embedded. */
 void embedded_text(struct world *w, const struct tokg_hdr *h, const uint8_t *bytes,
 	enum tokg_status status, bool is_final);
 uint32_t new_text(struct world *w, uint32_t vocab, uint32_t total);
 /* Would such a record fit now? */
 bool has_room(const struct world *w, uint32_t count);
-/* What one request of a slot said. */
+/* A request of a slot was consumed: checks its ids, and notes that they were embedded. */
 void embedded(struct world *w, uint64_t serial, uint32_t first, uint32_t n, const uint32_t *ids,
 	uint32_t flags, enum tokg_status status, bool is_final);
 /* The cursor has passed what lies before it: all of that is embedded, or failed. */

@@ -68,7 +68,7 @@ SINK_TEST(long_texts_take_several_slots_in_order)
 	assert_int_equal(count_of(w, TOKG_C_TOKENS), 2 * IDS + 10);
 }
 
-SINK_TEST(small_records_travel_together_when_due_or_full_or_idle)
+SINK_TEST(small_records_are_batched_until_due_full_or_idle)
 {
 	one(w, 3);
 	one(w, 5);
@@ -130,7 +130,7 @@ SINK_TEST(bytes_of_a_text_are_a_slot_of_their_own)
 	assert_int_equal(count_of(w, TOKG_C_TEXTS), 1);
 }
 
-SINK_TEST(bytes_that_the_consumer_does_not_encode_come_back_and_hold_nothing)
+SINK_TEST(bytes_left_to_the_cpu_come_back_and_free_their_ring_space)
 {
 	assert_true(publish_bytes(w, 5));
 	turns(w, 1);
@@ -145,7 +145,7 @@ SINK_TEST(bytes_that_the_consumer_does_not_encode_come_back_and_hold_nothing)
 	assert_int_equal(count_of(w, TOKG_C_TEXTS_CPU), 1);
 }
 
-SINK_TEST(bytes_that_no_slot_takes_come_back_without_one)
+SINK_TEST(bytes_too_long_for_a_slot_come_back_at_once)
 {
 	assert_true(publish_bytes(w, 5));
 	assert_true(publish_bytes(w, SLOT_BYTES));
@@ -158,7 +158,7 @@ SINK_TEST(bytes_that_no_slot_takes_come_back_without_one)
 	assert_int_equal(count_of(w, TOKG_C_TEXTS_CPU), 2); /* and the first */
 }
 
-SINK_TEST(bytes_that_were_not_seen_are_posted_again_and_others_fail)
+SINK_TEST(bytes_with_a_bad_sum_are_posted_again_and_others_fail)
 {
 	one(w, 3);
 	assert_true(publish_bytes(w, 5));
@@ -220,7 +220,7 @@ SINK_TEST(decoded_text_between_records_closes_no_batch)
 	settle_all(w);
 }
 
-SINK_TEST(decoded_text_takes_no_turns_of_ids_but_not_all_time_either)
+SINK_TEST(skipping_decoded_text_is_bounded_in_each_turn)
 {
 	for (uint32_t i = 0; i < 300; i++)
 		publish_decoded(w, 10);
@@ -234,7 +234,7 @@ SINK_TEST(decoded_text_takes_no_turns_of_ids_but_not_all_time_either)
 }
 
 /* A new agent gets what the old one had not done; what was passed over meanwhile is once. */
-SINK_TEST(decoded_text_is_no_record_that_is_shed_twice)
+SINK_TEST(decoded_text_does_not_count_as_shed)
 {
 
 	one(w, IDS);
@@ -261,7 +261,7 @@ SINK_TEST(a_vocabulary_without_a_table_fails_at_once)
 	settle_all(w);
 }
 
-SINK_TEST(aborts_are_told)
+SINK_TEST(aborts_are_posted)
 {
 	const uint32_t serial = new_text(w, vocabs[0], 8);
 
@@ -415,7 +415,7 @@ SINK_TEST(a_batch_that_fails_is_posted_as_single_records)
 	assert_int_equal(cursor_of(w), w->head);
 }
 
-TEST(what_was_published_is_not_posted_again)
+TEST(published_slots_are_not_posted_again)
 {
 	static const enum fault faults[] = {POST_NOTHING, POST_PAYLOAD, POST_ALL};
 	struct tokg_error err;
@@ -438,7 +438,7 @@ TEST(what_was_published_is_not_posted_again)
 	}
 }
 
-SINK_TEST(a_reconnect_that_finds_a_foreign_ticket_says_so)
+SINK_TEST(a_foreign_ticket_at_a_reconnect_is_an_error)
 {
 
 	one(w, IDS);
@@ -553,7 +553,7 @@ TEST(a_producer_slot_that_was_taken_back_is_not_used)
 	fail_to_recover(w, "tokd-gpu has ended its epoch");
 }
 
-TEST(words_that_cannot_be_are_not_believed)
+TEST(impossible_words_are_refused)
 {
 	struct world *w = small_world(0);
 
@@ -593,7 +593,7 @@ SINK_TEST(producer_slots_that_are_not_new_are_refused)
 }
 
 /* Texts that have begun are shed whole: what was embedded of one before stays its beginning. */
-SINK_TEST(what_is_shed_is_shed_whole_and_counted)
+SINK_TEST(texts_are_shed_whole_and_counted)
 {
 	uint32_t half, whole;
 
@@ -626,7 +626,7 @@ SINK_TEST(what_is_shed_is_shed_whole_and_counted)
 }
 
 /* While it connects, more is shed than the agent was told. */
-SINK_TEST(what_the_agent_does_not_know_to_be_shed_is_told_to_it_first)
+SINK_TEST(an_agent_learns_of_shed_texts_before_it_gets_slots)
 {
 	struct tokg_error err = {""};
 
@@ -649,7 +649,7 @@ SINK_TEST(what_the_agent_does_not_know_to_be_shed_is_told_to_it_first)
 	assert_int_equal(count_of(w, TOKG_C_SHED), 2);
 }
 
-TEST(what_is_posted_after_a_pause_is_looked_at_soon_and_often)
+TEST(reads_are_soon_and_frequent_after_a_pause)
 {
 	struct world *w = small_world(0);
 	uint64_t reads;

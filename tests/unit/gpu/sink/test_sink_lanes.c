@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lanes of the sink, one promise after the other. ../generate has all of them at once, at random.
+/* Lanes of the sink, one promise after the other. ../stress has all of them at once, at random.
  */
 #include <string.h>
 
@@ -94,7 +94,7 @@ begun(void)
 	}                                                                                          \
 	static void name##_in(struct world *w)
 
-LANES_TEST(a_text_and_its_tokens_go_there_and_back)
+LANES_TEST(tokens_of_a_text_come_back)
 {
 	uint32_t lane, serial;
 
@@ -248,7 +248,7 @@ LANES_TEST(a_slot_that_is_posted_again_keeps_its_turn)
 	assert_int_equal(lanes_free(w), LANES_MOST);
 }
 
-LANES_TEST(a_turn_does_not_come_back_as_one_that_is_over)
+LANES_TEST(a_turn_number_is_not_reused_too_early)
 {
 	uint32_t lane;
 
@@ -269,7 +269,7 @@ LANES_TEST(a_turn_does_not_come_back_as_one_that_is_over)
 	assert_int_equal(TOKG_FLAGS_TURN(w->last.flags), 2);
 }
 
-LANES_TEST(cancelled_before_it_is_posted_it_generates_nothing)
+LANES_TEST(a_text_cancelled_before_its_post_generates_nothing)
 {
 	uint32_t lane;
 
@@ -280,7 +280,7 @@ LANES_TEST(cancelled_before_it_is_posted_it_generates_nothing)
 	assert_int_equal(w->hdr[0].flags, TOKG_FIRST | TOKG_LAST);
 }
 
-LANES_TEST(cancelled_later_nothing_comes_any_more)
+LANES_TEST(a_cancelled_text_gets_no_more_tokens)
 {
 	uint32_t lane;
 
@@ -297,7 +297,7 @@ LANES_TEST(cancelled_later_nothing_comes_any_more)
 	assert_int_equal(lanes_free(w), LANES_MOST);
 }
 
-LANES_TEST(words_of_a_turn_that_is_over_are_dropped)
+LANES_TEST(tokens_of_an_ended_turn_are_dropped)
 {
 	uint32_t lane;
 
@@ -316,7 +316,7 @@ LANES_TEST(words_of_a_turn_that_is_over_are_dropped)
 	tokg_sink_cancel(w->sink, lane);
 }
 
-LANES_TEST(all_lanes_taken_is_told)
+LANES_TEST(without_a_free_lane_generate_fails)
 {
 	uint32_t lane;
 
@@ -491,7 +491,7 @@ TEST(impossible_words_end_the_connection)
 	breach(TOKG_LANE_WORD(0, 1, 0), 0);
 }
 
-LANES_TEST(reads_are_frequent_while_there_is_something_to_see)
+LANES_TEST(reads_are_frequent_while_they_show_something)
 {
 	uint64_t reads, n;
 	uint32_t lane;

@@ -167,7 +167,7 @@ assert_status(struct tokg_texts *x, const void *text, size_t n, enum tokg_text_s
 	assert_int_equal(result_of(x, text, (uint32_t)n).status, status);
 }
 
-TEST(limits)
+TEST(texts_and_pretokens_have_a_longest_length)
 {
 	uint64_t seed = 4;
 	uint8_t *const text = malloc(TOKG_TEXT_MAX + 1);

@@ -110,7 +110,7 @@ answer_to(int s, const struct tokg_hello *h)
 	return w;
 }
 
-/* In, ready and told so. */
+/* Gets a producer slot, and becomes ready. */
 static int
 joins(struct tokg_welcome *w)
 {
@@ -150,7 +150,7 @@ FIXTURE_TEST(a_producer_joins_and_its_end_is_seen)
 	wait_for(&agent.left, 1, SOON_MS);
 }
 
-FIXTURE_TEST(a_hello_in_pieces_is_a_hello)
+FIXTURE_TEST(a_hello_in_pieces_is_accepted)
 {
 	const int s = connected(false);
 	const struct tokg_hello h = a_hello();
@@ -163,7 +163,7 @@ FIXTURE_TEST(a_hello_in_pieces_is_a_hello)
 	close(s);
 }
 
-FIXTURE_TEST(hellos_that_are_none_are_refused_in_words)
+FIXTURE_TEST(invalid_hellos_are_refused_with_a_message)
 {
 	const struct {
 		const char *says;
@@ -200,7 +200,7 @@ FIXTURE_TEST(hellos_that_are_none_are_refused_in_words)
 	assert_int_equal(agent.left, 0);
 }
 
-FIXTURE_TEST(silence_is_ended_and_holds_up_nobody)
+FIXTURE_TEST(silent_connections_time_out_and_delay_no_one)
 {
 	const int silent = connected(false), half = connected(true);
 	const uint64_t began = monotonic_ms();
@@ -217,7 +217,7 @@ FIXTURE_TEST(silence_is_ended_and_holds_up_nobody)
 	close(half);
 }
 
-FIXTURE_TEST(one_let_in_that_never_is_ready_loses_its_producer_slot)
+FIXTURE_TEST(a_producer_without_ready_loses_its_slot)
 {
 	const int s = connected(false);
 	const struct tokg_hello h = a_hello();
@@ -229,7 +229,7 @@ FIXTURE_TEST(one_let_in_that_never_is_ready_loses_its_producer_slot)
 	close(s);
 }
 
-FIXTURE_TEST(a_wrong_ready_or_one_word_too_many_is_the_end)
+FIXTURE_TEST(a_wrong_ready_or_an_extra_byte_ends_the_connection)
 {
 	const struct tokg_ready another = {TOKG_READY_MAGIC, 1};
 	const struct tokg_hello h = a_hello();
@@ -266,7 +266,7 @@ FIXTURE_TEST(descriptors_that_a_producer_sends_are_closed)
 	close(s);
 }
 
-FIXTURE_TEST(a_producer_slot_that_is_about_to_be_free_is_waited_for)
+FIXTURE_TEST(a_hello_waits_for_a_producer_slot_to_become_free)
 {
 	const int s = connected(false);
 	const struct tokg_hello h = a_hello();
@@ -277,7 +277,7 @@ FIXTURE_TEST(a_producer_slot_that_is_about_to_be_free_is_waited_for)
 	close(s);
 }
 
-FIXTURE_TEST(one_who_leaves_while_it_waits_is_not_let_in)
+FIXTURE_TEST(a_producer_that_leaves_while_waiting_gets_no_slot)
 {
 	const int s = connected(false);
 	const struct tokg_hello h = a_hello();
@@ -315,7 +315,7 @@ FIXTURE_TEST(the_producer_slot_moves_to_the_connection_that_resumes)
 	close(new);
 }
 
-FIXTURE_TEST(a_flood_delays_others_and_those_inside_stay)
+FIXTURE_TEST(a_flood_delays_new_producers_and_keeps_connected_ones)
 {
 	struct tokg_welcome w;
 	const int inside = joins(&w);
@@ -386,7 +386,7 @@ has_something_to_do(struct tokg_server *server)
 }
 
 /* Nor is the listener looked at all the time. */
-FIXTURE_TEST(without_descriptors_who_comes_waits_and_it_is_said_once)
+FIXTURE_TEST(without_descriptors_connections_wait_and_one_report_is_made)
 {
 	uint32_t said = 0;
 	char path[64];

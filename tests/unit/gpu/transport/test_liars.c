@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A producer's transport towards agents that lie, and agents that refuse. */
+/* A producer's transport with agents whose answers are invalid, and agents that refuse. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -195,7 +195,7 @@ believed(const struct lie *lie, const char *path, int listener)
 		fail_msg("%s: %s", lie->name, t != NULL ? "believed" : err.text);
 }
 
-TEST(an_agent_that_lies_is_found_out)
+TEST(invalid_answers_of_an_agent_are_refused)
 {
 	char path[64];
 	uint32_t files;
@@ -264,7 +264,7 @@ TEST(a_refusal_is_final_unless_it_says_otherwise)
 }
 
 /* By verbs nothing comes with the answer whose size could tell: the geometry alone is proved. */
-TEST(a_geometry_without_memory_is_proved_as_well)
+TEST(a_geometry_without_memory_is_validated_too)
 {
 	struct tokg_hello hello = {.resume = TOKG_NO_PRODUCER};
 	struct tokg_welcome w = {

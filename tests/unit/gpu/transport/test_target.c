@@ -75,7 +75,7 @@ TEST(wrong_targets_are_refused_with_a_remedy)
 	assert_true(tokg_target_parse(&t, longest, &err));
 }
 
-TEST(a_host_is_asked_for_once)
+TEST(a_host_name_is_resolved_once)
 {
 	struct tokg_target t;
 	struct tokg_where w;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A producer's transport towards an agent that keeps the protocol, and towards nobody. */
+/* A producer's transport with an agent that keeps the protocol, and without an agent. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -72,7 +72,7 @@ post(struct tokg_transport *t, uint32_t slot, uint64_t ticket, uint8_t byte)
 	assert_int_equal(t->ops->flush(t), 0);
 }
 
-FIXTURE_TEST(what_is_posted_stands_in_its_slot)
+FIXTURE_TEST(a_post_writes_its_slot_and_no_other)
 {
 	const uint32_t p = w->t->producer;
 
@@ -87,7 +87,7 @@ FIXTURE_TEST(what_is_posted_stands_in_its_slot)
 	assert_int_equal(agent_hdr(&w->agent, 1 - p, 0)->ticket, 0);
 }
 
-FIXTURE_TEST(what_is_done_is_read_back)
+FIXTURE_TEST(done_words_are_read_back)
 {
 	const uint32_t p = w->t->producer;
 
@@ -138,7 +138,7 @@ FIXTURE_TEST(texts_go_to_an_agent_that_encodes_with_the_same_vocabulary)
 	}
 }
 
-FIXTURE_TEST(an_ask_stands_in_its_lane_and_tokens_are_read_when_wanted)
+FIXTURE_TEST(an_ask_writes_its_lane_and_tokens_are_read_on_request)
 {
 	const struct tokg_geometry *g = &w->t->geometry;
 	const uint64_t *ended = w->t->done + SLOTS, *log = ended + g->lanes;
@@ -170,7 +170,7 @@ again(struct tokg_transport *t, uint64_t *tickets, struct tokg_error *err)
 	return rc;
 }
 
-FIXTURE_TEST(a_lost_connection_is_made_again_for_the_same_producer_slot)
+FIXTURE_TEST(a_reconnect_gets_the_same_producer_slot)
 {
 	const uint32_t p = w->t->producer, epoch = w->t->epoch;
 	uint64_t tickets[SLOTS];
@@ -194,7 +194,7 @@ FIXTURE_TEST(a_lost_connection_is_made_again_for_the_same_producer_slot)
 	assert_int_equal(agent_hdr(&w->agent, p, 4)->ticket, 1);
 }
 
-FIXTURE_TEST(an_agent_that_restarted_is_not_the_same)
+FIXTURE_TEST(a_restarted_agent_refuses_the_reconnect)
 {
 	uint64_t tickets[SLOTS];
 	struct tokg_error err;
@@ -206,7 +206,7 @@ FIXTURE_TEST(an_agent_that_restarted_is_not_the_same)
 	assert_non_null(strstr(err.text, "refused: producer"));
 }
 
-FIXTURE_TEST(a_region_of_the_same_place_but_another_memory_is_refused)
+FIXTURE_TEST(a_reconnect_to_another_region_is_refused)
 {
 	uint64_t tickets[SLOTS];
 	struct tokg_error err;
@@ -220,7 +220,7 @@ FIXTURE_TEST(a_region_of_the_same_place_but_another_memory_is_refused)
 	assert_non_null(strstr(err.text, "has another region"));
 }
 
-FIXTURE_TEST(reconnecting_to_nobody_ends)
+FIXTURE_TEST(a_reconnect_without_an_agent_gives_up)
 {
 	uint64_t tickets[SLOTS];
 	struct tokg_error err;
@@ -233,7 +233,7 @@ FIXTURE_TEST(reconnecting_to_nobody_ends)
 	assert_true(monotonic_ms() - began < 2 * TOKG_RECONNECT_MS);
 }
 
-FIXTURE_TEST(the_agents_words_are_given)
+FIXTURE_TEST(the_agents_refusal_is_in_the_error)
 {
 	struct tokg_error err;
 
@@ -257,7 +257,7 @@ FIXTURE_TEST(the_agent_chooses_strict)
 }
 
 /* What the agent gives decides: here it is host memory. */
-FIXTURE_TEST(cuda_takes_host_memory_as_well)
+FIXTURE_TEST(cuda_accepts_host_memory)
 {
 	struct tokg_error err;
 	struct tokg_transport *t = open_by("cuda", w->agent.path, &err);
@@ -271,7 +271,7 @@ FIXTURE_TEST(cuda_takes_host_memory_as_well)
 }
 
 /* No GPU: what is written and read is proved on ordinary memory, their order is not. */
-FIXTURE_TEST(stores_for_gpu_memory_write_and_read_what_they_should)
+FIXTURE_TEST(stores_for_gpu_memory_write_and_read_the_right_words)
 {
 	struct tokg_shm gpu = *(struct tokg_shm *)w->t;
 	uint8_t payload[128] __attribute__((aligned(64)));
@@ -298,7 +298,7 @@ FIXTURE_TEST(stores_for_gpu_memory_write_and_read_what_they_should)
 	assert_int_equal(gpu.t.n_reads, 1);
 }
 
-TEST(a_queue_pair_that_is_none_is_refused)
+TEST(invalid_queue_pairs_are_refused)
 {
 	const struct tokg_rdma roce = {.roce = true};
 	const struct tokg_qp right = {
@@ -336,7 +336,7 @@ poll_fake(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 }
 
 /* A worker that was away for long finds more than it takes from the queue at once. */
-TEST(all_that_has_come_is_reaped_in_one_poll)
+TEST(one_poll_reaps_all_completions)
 {
 	struct ibv_context context = {.ops.poll_cq = poll_fake};
 	struct fake_cq f = {.cq.context = &context, .there = 100};
@@ -353,7 +353,7 @@ TEST(all_that_has_come_is_reaped_in_one_poll)
 	assert_int_equal(v.t.n_reads, 1);
 }
 
-TEST(where_nobody_listens_is_said)
+TEST(a_missing_listener_is_an_error_that_names_it)
 {
 	struct tokg_error err;
 
@@ -361,8 +361,8 @@ TEST(where_nobody_listens_is_said)
 	assert_non_null(strstr(err.text, "GPU agent at /tmp/tokg-nobody: is tokd-gpu running"));
 }
 
-/* Before anything is made of an RDMA device, which need not be there. */
-TEST(by_verbs_too_it_is_said_first)
+/* So a machine without an RDMA device gets the more useful error. */
+TEST(verbs_reports_a_missing_listener_before_it_needs_a_device)
 {
 	struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	const int s = socket(AF_INET, SOCK_STREAM, 0);

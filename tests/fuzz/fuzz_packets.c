@@ -241,7 +241,7 @@ put_bytes(struct plane *p, struct input *in, uint8_t how, const uint8_t *bytes, 
 		cut = 1 + 4 * (uint32_t)input_take(in, 1);
 	}
 	m = plane_frame(bytes, n, first, n / 16 > cut && cut != 0 ? n / 16 : cut);
-	if (m != NULL && p->w.rx_cksum_offload)
+	if (m != NULL && p->w.rx_cksum != 0)
 		m->ol_flags |= (uint64_t)input_take(in, 2) &
 			       (RTE_MBUF_F_RX_IP_CKSUM_MASK | RTE_MBUF_F_RX_L4_CKSUM_MASK |
 				       RTE_MBUF_F_RX_VLAN_STRIPPED);

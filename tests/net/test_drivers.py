@@ -378,6 +378,7 @@ def test_virtio_user(own_lab, huge, want, tmp_path, on):
         serve_text(own_lab, want)
         assert appliance.counters()["streams_done"] == 1
         check_replies(appliance, in_place=False)  # its peer maps EAL's memory alone
+        assert "checksums by the device: rx UDP, tx UDP" in appliance.said()
 
 
 def test_memif_peers_may_go_while_the_worker_is_off_its_cpu(gpt2_file, tmp_path):

@@ -59,8 +59,8 @@ worker_open(struct tokd_app *app, struct tokd_worker *w)
 	w->mac = app->address.mac;
 	w->mtu = app->port.mtu;
 	w->rx_cksum_trust = opt->rx_checksum == TOKD_RX_TRUST;
-	w->rx_cksum_offload = app->port.rx_cksum;
-	w->tx_cksum_offload = app->port.tx_cksum;
+	w->rx_cksum = app->port.rx_cksum;
+	w->tx_cksum = app->port.tx_cksum;
 	w->opt = opt;
 	w->stop = &app->stop;
 

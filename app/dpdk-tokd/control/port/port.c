@@ -48,13 +48,17 @@ choose_offloads(struct tokd_port *p, const struct tokd_options *opt,
 {
 	uint64_t rss_hf = info->flow_type_rss_offloads & RSS_WANTED;
 
-	/* Both checksums or none: the worker tests one flag. */
-	p->rx_cksum = (info->rx_offload_capa & RX_CKSUM) == RX_CKSUM;
-	p->tx_cksum = (info->tx_offload_capa & TX_CKSUM) == TX_CKSUM;
-	if (p->rx_cksum)
-		conf->rxmode.offloads |= RX_CKSUM;
-	if (p->tx_cksum)
-		conf->txmode.offloads |= TX_CKSUM;
+	/* net_virtio, for one, does UDP's alone. */
+	conf->rxmode.offloads |= info->rx_offload_capa & RX_CKSUM;
+	conf->txmode.offloads |= info->tx_offload_capa & TX_CKSUM;
+	if (info->rx_offload_capa & RTE_ETH_RX_OFFLOAD_IPV4_CKSUM)
+		p->rx_cksum |= RTE_MBUF_F_RX_IP_CKSUM_MASK;
+	if (info->rx_offload_capa & RTE_ETH_RX_OFFLOAD_UDP_CKSUM)
+		p->rx_cksum |= RTE_MBUF_F_RX_L4_CKSUM_MASK;
+	if (info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_IPV4_CKSUM)
+		p->tx_cksum |= RTE_MBUF_F_TX_IP_CKSUM;
+	if (info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_UDP_CKSUM)
+		p->tx_cksum |= RTE_MBUF_F_TX_UDP_CKSUM;
 
 	p->vlan_filter = opt->vlan != 0 && (info->rx_offload_capa & RTE_ETH_RX_OFFLOAD_VLAN_FILTER);
 	if (p->vlan_filter)
@@ -283,6 +287,14 @@ watch_events(struct tokd_port *p)
 	}
 }
 
+static const char *
+cksums(bool ip, bool udp)
+{
+	if (ip)
+		return udp ? "IPv4 and UDP" : "IPv4";
+	return udp ? "UDP" : "none";
+}
+
 int
 tokd_port_start(struct tokd_port *p, const struct tokd_options *opt, const struct tokd_addr *ip6)
 {
@@ -304,9 +316,12 @@ tokd_port_start(struct tokd_port *p, const struct tokd_options *opt, const struc
 	take_mac(p, &opt->mac);
 	TOKD_LOG(port, INFO,
 		"port %u: %s (%s), " RTE_ETHER_ADDR_PRT_FMT
-		", %u queues, %u/%u descriptors, checksums rx %s tx %s%s\n",
+		", %u queues, %u/%u descriptors, checksums by the device: rx %s, tx %s%s\n",
 		p->id, p->name, p->driver, RTE_ETHER_ADDR_BYTES(&p->mac), p->n_queues, p->rx_desc,
-		p->tx_desc, p->rx_cksum ? "device" : "worker", p->tx_cksum ? "device" : "worker",
+		p->tx_desc,
+		cksums(p->rx_cksum & RTE_MBUF_F_RX_IP_CKSUM_MASK,
+			p->rx_cksum & RTE_MBUF_F_RX_L4_CKSUM_MASK),
+		cksums(p->tx_cksum & RTE_MBUF_F_TX_IP_CKSUM, p->tx_cksum & RTE_MBUF_F_TX_UDP_CKSUM),
 		p->rss ? ", RSS" : "");
 	return 0;
 }

@@ -25,7 +25,7 @@ struct tokd_port {
 	uint16_t n_queues;
 	uint16_t rx_desc, tx_desc; /* as the driver adjusted them */
 	int node;		   /* NUMA node of the device, or SOCKET_ID_ANY */
-	bool rx_cksum, tx_cksum;   /* the device does IPv4 and UDP checksums */
+	uint64_t rx_cksum, tx_cksum; /* as in struct tokd_worker */
 	bool rss;
 	bool vlan_filter; /* --vlan, and the device passes only VLANs that it was told */
 	bool started;

@@ -10,13 +10,11 @@
 static bool
 cksum_is_right(const struct tokd_worker *w, const struct rte_mbuf *m, const struct rte_ipv4_hdr *ip)
 {
-	if (w->rx_cksum_offload) {
-		const uint64_t said = m->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK;
+	const uint64_t said = m->ol_flags & w->rx_cksum & RTE_MBUF_F_RX_IP_CKSUM_MASK;
 
-		/* NONE: the header is right, the field is not. */
-		if (said != RTE_MBUF_F_RX_IP_CKSUM_UNKNOWN)
-			return said != RTE_MBUF_F_RX_IP_CKSUM_BAD;
-	}
+	/* NONE: the header is right, the field is not. */
+	if (said != RTE_MBUF_F_RX_IP_CKSUM_UNKNOWN)
+		return said != RTE_MBUF_F_RX_IP_CKSUM_BAD;
 	/* 0 over a header with a correct checksum. */
 	return rte_ipv4_cksum(ip) == 0;
 }

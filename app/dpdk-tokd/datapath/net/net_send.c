@@ -40,14 +40,14 @@ put_ipv4(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_peer *peer
 		.next_proto_id = IPPROTO_UDP,
 		.src_addr = w->ip,
 		.dst_addr = peer->addr.word[3]};
-	if (w->tx_cksum_offload) {
-		m->l3_len = sizeof(*ip);
+	m->l3_len = sizeof(*ip);
+	if (!(w->tx_cksum & RTE_MBUF_F_TX_IP_CKSUM))
+		ip->hdr_checksum = rte_ipv4_cksum(ip);
+	if (w->tx_cksum & RTE_MBUF_F_TX_UDP_CKSUM)
 		udp->dgram_cksum = rte_ipv4_phdr_cksum(ip, 0);
-		return RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_IP_CKSUM | RTE_MBUF_F_TX_UDP_CKSUM;
-	}
-	ip->hdr_checksum = rte_ipv4_cksum(ip);
-	udp->dgram_cksum = tokd_l4_cksum(m, ip, false, sizeof(*ip));
-	return 0;
+	else
+		udp->dgram_cksum = tokd_l4_cksum(m, ip, false, sizeof(*ip));
+	return w->tx_cksum != 0 ? w->tx_cksum | RTE_MBUF_F_TX_IPV4 : 0;
 }
 
 static uint64_t
@@ -63,7 +63,7 @@ put_ipv6(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_peer *peer
 		.hop_limits = TTL};
 	memcpy(&ip->src_addr, w->ip6.byte, sizeof(ip->src_addr));
 	memcpy(&ip->dst_addr, peer->addr.byte, sizeof(ip->dst_addr));
-	if (w->tx_cksum_offload) {
+	if (w->tx_cksum & RTE_MBUF_F_TX_UDP_CKSUM) {
 		m->l3_len = sizeof(*ip);
 		udp->dgram_cksum = rte_ipv6_phdr_cksum(ip, 0);
 		return RTE_MBUF_F_TX_IPV6 | RTE_MBUF_F_TX_UDP_CKSUM;

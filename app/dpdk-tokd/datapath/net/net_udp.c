@@ -15,19 +15,16 @@ cksum_is_right(const struct tokd_worker *w, const struct rte_mbuf *m, const stru
 	bool v6)
 {
 	const void *ip = rte_pktmbuf_mtod_offset(m, const void *, m->l2_len);
+	const uint64_t said = m->ol_flags & w->rx_cksum & RTE_MBUF_F_RX_L4_CKSUM_MASK;
 
 	/* RFC 768: zero means no checksum; RFC 8200 8.1: not allowed in IPv6. */
 	if (udp->dgram_cksum == 0)
 		return !v6;
 	if (w->rx_cksum_trust)
 		return true;
-	if (w->rx_cksum_offload) {
-		const uint64_t said = m->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK;
-
-		/* NONE: the data is right, the field is not. */
-		if (said != RTE_MBUF_F_RX_L4_CKSUM_UNKNOWN)
-			return said != RTE_MBUF_F_RX_L4_CKSUM_BAD;
-	}
+	/* NONE: the data is right, the field is not. */
+	if (said != RTE_MBUF_F_RX_L4_CKSUM_UNKNOWN)
+		return said != RTE_MBUF_F_RX_L4_CKSUM_BAD;
 	return tokd_l4_sum(m, ip, v6, m->l2_len + m->l3_len) == 0xffff;
 }
 

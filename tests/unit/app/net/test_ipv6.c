@@ -149,7 +149,7 @@ FIXTURE_TEST(ipv6_tx_offload_leaves_the_checksum_to_the_driver)
 	const struct rte_udp_hdr *udp;
 	struct rte_mbuf *m;
 
-	fx->w.tx_cksum_offload = true;
+	fx->w.tx_cksum = RTE_MBUF_F_TX_IP_CKSUM | RTE_MBUF_F_TX_UDP_CKSUM;
 	receive(frame6(r));
 	m = expect_frame();
 	ip = ip6_of(m);

@@ -153,7 +153,7 @@ FIXTURE_TEST(ipv4_drops_wrong_checksum)
 
 	f.ip->hdr_checksum ^= 1;
 	expect_drop(f.m, C_DROP_IP_CKSUM);
-	fx->w.rx_cksum_offload = true;
+	fx->w.rx_cksum = RTE_MBUF_F_RX_IP_CKSUM_MASK;
 	f = good_frame();
 	f.m->ol_flags = RTE_MBUF_F_RX_IP_CKSUM_BAD;
 	expect_drop(f.m, C_DROP_IP_CKSUM);
@@ -352,7 +352,7 @@ FIXTURE_TEST(udp_drops_wrong_length_port_checksum)
 	f = good_frame();
 	f.payload[70 - 6] ^= 1;
 	expect_drop(f.m, C_DROP_UDP_CKSUM);
-	fx->w.rx_cksum_offload = true;
+	fx->w.rx_cksum = RTE_MBUF_F_RX_L4_CKSUM_MASK;
 	f = good_frame();
 	f.m->ol_flags = RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_BAD;
 	expect_drop(f.m, C_DROP_UDP_CKSUM);
@@ -365,7 +365,7 @@ FIXTURE_TEST(udp_without_checksum_and_offloaded_checksums_pass)
 	f.udp->dgram_cksum = 0;
 	receive(f.m);
 	expect_count(C_STREAMS_OPENED, 1);
-	fx->w.rx_cksum_offload = true;
+	fx->w.rx_cksum = RTE_MBUF_F_RX_IP_CKSUM_MASK | RTE_MBUF_F_RX_L4_CKSUM_MASK;
 	f = good_frame();
 	f.m->ol_flags = RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD;
 	f.udp->dgram_cksum = 0x1234; /* the driver has looked, we do not again */
@@ -379,24 +379,55 @@ FIXTURE_TEST(udp_without_checksum_and_offloaded_checksums_pass)
 	expect_count(C_RX_DUPLICATE, 2);
 }
 
+FIXTURE_TEST(checksums_that_the_device_does_not_verify_are_verified_here)
+{
+	struct frame f = good_frame();
+
+	fx->w.rx_cksum = RTE_MBUF_F_RX_L4_CKSUM_MASK; /* as with net_virtio */
+	f.m->ol_flags = RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD;
+	f.ip->hdr_checksum ^= 1;
+	expect_drop(f.m, C_DROP_IP_CKSUM);
+	fx->w.rx_cksum = RTE_MBUF_F_RX_IP_CKSUM_MASK;
+	f = good_frame();
+	f.m->ol_flags = RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD;
+	f.udp->dgram_cksum ^= 1;
+	expect_drop(f.m, C_DROP_UDP_CKSUM);
+	fx->w.rx_cksum = RTE_MBUF_F_RX_L4_CKSUM_MASK;
+	f = good_frame();
+	f.m->ol_flags = RTE_MBUF_F_RX_L4_CKSUM_NONE;
+	f.udp->dgram_cksum ^= 1;
+	receive(f.m);
+	expect_count(C_STREAMS_OPENED, 1);
+}
+
 FIXTURE_TEST(tx_offload_leaves_checksums_to_the_driver)
 {
-	struct rte_mbuf *m;
-	struct rte_ipv4_hdr *ip;
-	struct rte_udp_hdr *udp;
+	static const uint64_t computes[] = {RTE_MBUF_F_TX_IP_CKSUM | RTE_MBUF_F_TX_UDP_CKSUM,
+		RTE_MBUF_F_TX_IP_CKSUM, RTE_MBUF_F_TX_UDP_CKSUM};
 
-	fx->w.tx_cksum_offload = true;
-	ask(poll_request(5, 0, 0));
-	m = expect_frame();
-	ip = rte_pktmbuf_mtod_offset(m, struct rte_ipv4_hdr *, 14);
-	udp = (struct rte_udp_hdr *)(ip + 1);
-	assert_true(m->ol_flags & RTE_MBUF_F_TX_IP_CKSUM);
-	assert_int_equal(m->ol_flags & RTE_MBUF_F_TX_L4_MASK, RTE_MBUF_F_TX_UDP_CKSUM);
-	assert_int_equal(m->l2_len, 14);
-	assert_int_equal(m->l3_len, 20);
-	assert_int_equal(ip->hdr_checksum, 0);
-	assert_int_equal(udp->dgram_cksum, rte_ipv4_phdr_cksum(ip, m->ol_flags));
-	rte_pktmbuf_free(m);
+	for (uint32_t i = 0; i < RTE_DIM(computes); i++) {
+		const struct rte_ipv4_hdr *ip;
+		const struct rte_udp_hdr *udp;
+		struct rte_mbuf *m;
+
+		fx->w.tx_cksum = computes[i];
+		ask(poll_request(5, 0, 0));
+		m = expect_frame();
+		ip = rte_pktmbuf_mtod_offset(m, const struct rte_ipv4_hdr *, 14);
+		udp = (const struct rte_udp_hdr *)(ip + 1);
+		assert_int_equal(m->ol_flags, computes[i] | RTE_MBUF_F_TX_IPV4);
+		assert_int_equal(m->l2_len, 14);
+		assert_int_equal(m->l3_len, 20);
+		if (computes[i] & RTE_MBUF_F_TX_IP_CKSUM)
+			assert_int_equal(ip->hdr_checksum, 0);
+		else
+			assert_int_equal(rte_ipv4_cksum(ip), 0);
+		if (computes[i] & RTE_MBUF_F_TX_UDP_CKSUM)
+			assert_int_equal(udp->dgram_cksum, rte_ipv4_phdr_cksum(ip, m->ol_flags));
+		else
+			assert_int_equal(rte_ipv4_udptcp_cksum(ip, udp), 0xffff);
+		rte_pktmbuf_free(m);
+	}
 }
 
 FIXTURE_TEST(tx_that_is_full_drops_and_counts)

@@ -296,7 +296,7 @@ FIXTURE_TEST(fragments_that_lie_are_dropped)
 		m->ol_flags = RTE_MBUF_F_RX_L4_CKSUM_GOOD;
 		put(m);
 	}
-	fx->w.rx_cksum_offload = true;
+	fx->w.rx_cksum = RTE_MBUF_F_RX_L4_CKSUM_MASK;
 	run();
 	expect_count(C_DROP_UDP_CKSUM, 1);
 	f.udp->dgram_cksum ^= 1;

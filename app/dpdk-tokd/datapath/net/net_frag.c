@@ -83,6 +83,11 @@ tokd_frag_ipv4(struct tokd_worker *w, struct rte_mbuf *m)
 		all = rte_ipv4_frag_reassemble_packet(
 			w->frags->table, &w->frags->dead, m, w->t_burst, ip);
 	while (all == NULL && made_place(w, m));
+	/* The same. The first fragment may have options that the others have not. */
+	if (all != NULL && rte_pktmbuf_pkt_len(all) - all->l2_len > UINT16_MAX) {
+		tokd_drop(w, all, C_DROP_IP_FRAGMENT);
+		all = NULL;
+	}
 	return reassembled(w, all);
 }
 

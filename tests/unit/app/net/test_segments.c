@@ -264,6 +264,38 @@ FIXTURE_TEST(fragments_stay_when_one_comes_that_no_datagram_has)
 	rte_pktmbuf_free(m);
 }
 
+/* 65,535 bytes by the header of the last fragment; options make that of the first longer. */
+FIXTURE_TEST(fragments_and_options_of_more_than_a_datagram_are_dropped)
+{
+	const uint32_t all = UINT16_MAX - 20, part = 8184;
+	uint8_t bytes[14 + 60 + 9000] = {0};
+	struct rte_ipv4_hdr *ip = (struct rte_ipv4_hdr *)(bytes + 14);
+	struct frame f = make_frame(whole_text(1));
+
+	f.udp->dgram_len = rte_cpu_to_be_16((uint16_t)all);
+	for (uint32_t at = 0, n = 0; at < all; at += n) {
+		const uint32_t head = at == 0 ? 60 : 20; /* end of option list */
+		const bool more = all - at >= 2 * part;
+
+		n = more ? part : all - at;
+		memcpy(bytes, f.eth, 14 + 20);
+		ip->version_ihl = (uint8_t)(IPVERSION << 4 | head / 4);
+		ip->total_length = rte_cpu_to_be_16((uint16_t)(head + n));
+		ip->fragment_offset =
+			rte_cpu_to_be_16((uint16_t)(at / 8 | (more ? RTE_IPV4_HDR_MF_FLAG : 0)));
+		ip->hdr_checksum = 0;
+		ip->hdr_checksum = rte_ipv4_cksum(ip);
+		if (at == 0)
+			memcpy(bytes + 14 + head, f.udp, sizeof(*f.udp));
+		put(raw_frame(bytes, 14 + head + n));
+	}
+	run();
+	rte_pktmbuf_free(f.m);
+	expect_count(C_RX_FRAGMENTS, RTE_LIBRTE_IP_FRAG_MAX_FRAG);
+	expect_count(C_RX_REASSEMBLED, 0);
+	expect_count(C_DROP_IP_FRAGMENT, 1);
+}
+
 FIXTURE_TEST(fragments_expire_when_no_others_come)
 {
 	struct frame f = make_frame(whole_text(1));

@@ -13,7 +13,6 @@
 
 #include <rte_eal.h>
 #include <rte_errno.h>
-#include <rte_version.h>
 
 #include "eal_files.h"
 #include "eal_start.h"
@@ -32,13 +31,14 @@ show_usage(const char *program)
 	       "dpdk-tokd --help lists the application options\n\n");
 }
 
+/* `or`: what else it may be. */
 static void
-log_rejected(void)
+log_rejected(const char *or)
 {
 	tokd_log_failure(
-		"EAL rejects an option before --: its first message above names it (CPUs: 0 to "
+		"EAL rejects an option before --%s: its first message above names it (CPUs: 0 to "
 		"%ld); dpdk-tokd -h lists EAL's options, --help the application's",
-		sysconf(_SC_NPROCESSORS_CONF) - 1);
+		or, sysconf(_SC_NPROCESSORS_CONF) - 1);
 }
 
 /* Before EAL chooses an IOVA mode it has only read its options, and loaded drivers. */
@@ -56,7 +56,7 @@ at_exit(void)
 {
 	if (!in_eal || usage_shown || !is_early())
 		return;
-	log_rejected();
+	log_rejected("");
 	_exit(TOKD_EXIT_USAGE);
 }
 
@@ -82,15 +82,18 @@ runtime_folder(void)
 	return folder;
 }
 
-/* EAL of DPDK 25.11 returns, as it does when it cannot make its runtime folder. */
+/*
+ * EAL returns EINVAL without its usage for a driver that it cannot load, and in DPDK 25.11 for a
+ * wrong value, too: these two cannot be told apart. It also does for a runtime folder that it
+ * cannot make, which is no wrong option.
+ */
 static bool
 has_wrong_value(int taken)
 {
 	const char *folder = runtime_folder();
 	char made[PATH_MAX];
 
-	if (RTE_VERSION < RTE_VERSION_NUM(25, 11, 0, 0) || taken >= 0 || rte_errno != EINVAL ||
-		!is_early())
+	if (taken >= 0 || rte_errno != EINVAL || !is_early())
 		return false;
 	if (rte_eal_get_runtime_dir()[0] != '\0')
 		return true;
@@ -210,7 +213,7 @@ tokd_eal_start(int argc, char **argv)
 	in_eal = false;
 	if (usage_shown || has_wrong_value(taken)) {
 		__fpurge(stdout);
-		log_rejected();
+		log_rejected(usage_shown ? "" : ", or cannot load a driver (-d)");
 		return TOKD_EXIT_USAGE;
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);

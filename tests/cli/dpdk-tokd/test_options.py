@@ -134,6 +134,13 @@ def test_a_wrong_value_of_one_is_a_wrong_option(binary: Path) -> None:
     assert start_eal(binary, *NO_DEVICE, "--file-prefix=").returncode == 2
 
 
+def test_a_driver_that_cannot_be_loaded_is_said_to_be_one(binary: Path) -> None:
+    done = start_eal(binary, *NO_DEVICE, "-d", "nosuch.so")
+    assert done.returncode == 2
+    assert "nosuch.so" in done.stderr
+    assert "or cannot load a driver (-d)" in last_line(done)
+
+
 def test_more_lcores_than_cpus_are_answered_with_how_many_there_are(binary: Path) -> None:
     done = start_eal(binary, *NO_DEVICE, "-l", "0-1000")
     assert done.returncode == 2

@@ -41,6 +41,24 @@ FIXTURE_TEST(port_whose_device_is_reset_or_removed_is_lost)
 	rte_ring_free(ring);
 }
 
+/* The others would use their slower way to send, for packets that never come. */
+FIXTURE_TEST(only_devices_that_free_when_asked_get_packets_in_place)
+{
+	static const struct {
+		const char *driver;
+		enum tokd_zc_kind kind;
+	} cases[] = {{"net_ring", TOKD_ZC_COPIES}, {"net_ice", TOKD_ZC_DMA},
+		{"mlx5_pci", TOKD_ZC_NO}, {"mlx5_auxiliary", TOKD_ZC_NO}, {"net_iavf", TOKD_ZC_NO},
+		{"net_cn10k", TOKD_ZC_NO}, {"net_virtio", TOKD_ZC_NO}};
+	struct rte_eth_dev_info info;
+
+	assert_int_equal(rte_eth_dev_info_get(fx->w.port, &info), 0);
+	for (uint32_t i = 0; i < RTE_DIM(cases); i++) {
+		info.driver_name = cases[i].driver;
+		assert_int_equal(tokd_port_zero_copy(&info), cases[i].kind);
+	}
+}
+
 /* As a driver does when the main lcore sets up the queue of another worker. */
 FIXTURE_TEST(mbufs_that_set_up_leaves_in_a_cache_go_back)
 {

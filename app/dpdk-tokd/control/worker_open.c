@@ -24,14 +24,23 @@
 /* An mbuf must hold a whole reply and its headers. */
 #define REPLY_ROOM (RTE_PKTMBUF_HEADROOM + sizeof(struct tokd_rep) + TOKD_WIRE_PAYLOAD)
 
+/* mbufs of the longest frame. */
+static uint32_t
+count_segments(const struct tokd_worker *w)
+{
+	const uint32_t room = rte_pktmbuf_data_room_size(w->pool) - RTE_PKTMBUF_HEADROOM;
+
+	return (w->mtu + RTE_ETHER_HDR_LEN + RTE_VLAN_HLEN + room - 1) / room;
+}
+
 int
-tokd_worker_bound_held(struct tokd_worker *w)
+tokd_worker_bound_held(struct tokd_worker *w, uint32_t tx_desc)
 {
 	const struct tokd_options *opt = w->opt;
 	/* A driver may use more mbufs for its RX ring than --rxd: net_af_xdp uses 2048. */
 	uint32_t rx = RTE_MAX(opt->rx_desc, rte_mempool_in_use_count(w->pool));
-	uint32_t fixed =
-		rx + opt->tx_desc + TOKD_BURST + TOKD_TX_MAX + tokd_frags_mbufs(opt->fragments);
+	uint32_t frames = TOKD_BURST + tokd_frags_mbufs(opt->fragments);
+	uint32_t fixed = rx + tx_desc + TOKD_TX_MAX + frames * count_segments(w);
 
 	/* Those that set-up has left in this lcore's cache: the worker could never take them. */
 	rte_mempool_cache_flush(NULL, w->pool);
@@ -66,7 +75,7 @@ tokd_worker_init(struct tokd_worker *w)
 			w->index, rte_pktmbuf_data_room_size(w->pool), REPLY_ROOM);
 		return -EINVAL;
 	}
-	rc = tokd_worker_bound_held(w);
+	rc = tokd_worker_bound_held(w, opt->tx_desc);
 	if (rc < 0)
 		return rc;
 	if (!tokd_addr_is_none(&w->ip6)) {

@@ -4,6 +4,7 @@
 
 #include "fixture.h"
 #include "control/port/port.h"
+#include "control/tables/tables.h"
 #include "control/worker_open.h"
 
 /* What drivers call: in DPDK's library, and in no header that is installed. */
@@ -66,6 +67,18 @@ FIXTURE_TEST(mbufs_that_set_up_leaves_in_a_cache_go_back)
 
 	rte_pktmbuf_free(rte_pktmbuf_alloc(fx_pool));
 	assert_true(cache->len > 0);
-	assert_int_equal(tokd_worker_bound_held(&fx->w), 0);
+	assert_int_equal(tokd_worker_bound_held(&fx->w, fx->opt.tx_desc), 0);
 	assert_int_equal(cache->len, 0);
+}
+
+/* A queue longer than --txd; frames of several mbufs. */
+FIXTURE_TEST(mbufs_that_a_driver_or_a_long_frame_takes_are_not_for_early_packets)
+{
+	const uint32_t held_max = fx->w.held_max, frames = TOKD_BURST + tokd_frags_mbufs(FRAGMENTS);
+
+	assert_int_equal(tokd_worker_bound_held(&fx->w, fx->opt.tx_desc + 7), 0);
+	assert_int_equal(fx->w.held_max, held_max - 7);
+	fx->w.mtu = 18000; /* in mbufs of 9100 bytes */
+	assert_int_equal(tokd_worker_bound_held(&fx->w, fx->opt.tx_desc), 0);
+	assert_int_equal(fx->w.held_max, held_max - frames);
 }

@@ -4,6 +4,8 @@
 
 #include "datapath/net.h"
 
+#define VLAN_ID 0x0fff /* of a tag; DPDK has a name for it from 22.11.5 and 23.11.1 on */
+
 /*
  * IEEE 802.1Q 9.6: a tag has the VLAN and the EtherType. A frame without a tag, or with a priority
  * tag, has VLAN 0. False if it is not our VLAN.
@@ -19,7 +21,7 @@ take_vlan(const struct tokd_worker *w, struct rte_mbuf *m, rte_be16_t *type)
 			return false;
 		tag = rte_pktmbuf_mtod_offset(
 			m, const struct rte_vlan_hdr *, sizeof(struct rte_ether_hdr));
-		vlan = rte_be_to_cpu_16(tag->vlan_tci) & RTE_VLAN_ID_MASK;
+		vlan = rte_be_to_cpu_16(tag->vlan_tci) & VLAN_ID;
 		*type = tag->eth_proto;
 		m->l2_len = sizeof(struct rte_ether_hdr) + sizeof(*tag);
 	}

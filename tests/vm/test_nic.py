@@ -17,9 +17,15 @@ from guest import IOMMU, Guest, why_not
 from initramfs import GUEST, Initramfs
 from netlab import SERVER_IP
 from samples import TEXTS, documents, random_unicode
-from wire import Wire
+from wire import IFF_VNET_HDR, Wire
 
 ISOLATED = "isolcpus=managed_irq,domain,1 nohz_full=1 rcu_nocbs=1 irqaffinity=0"
+
+
+class OffloadingWire(Wire):
+    """Either side leaves UDP checksums to the other."""
+
+    flags = Wire.flags | IFF_VNET_HDR
 
 
 @dataclass(frozen=True)
@@ -139,7 +145,7 @@ def test_ids_by_a_card_behind_an_iommu(arch, gpt2_file, gpt2_reference, tmp_path
     initramfs = archive(arch, gpt2_file, tmp_path / "initramfs.gz")
 
     with (
-        Wire() as wire,
+        OffloadingWire() as wire,
         Guest(
             arch,
             [*machine.options, *wire.options(machine.card)],
@@ -154,6 +160,7 @@ def test_ids_by_a_card_behind_an_iommu(arch, gpt2_file, gpt2_reference, tmp_path
         check_findings(guest, machine)
         check_applied(guest)
         guest.wait_for("ready")
+        assert guest.wait_for("checksums") == "by the device: rx UDP, tx UDP"
         assert "dpdk-tokd 1" in guest.said("thread")
         if machine.taken:
             assert machine.taken in guest.said("pages")

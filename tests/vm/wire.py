@@ -11,11 +11,13 @@ import struct
 from netlab import CLIENT_IP, NetLab, run
 
 TUNSETIFF = 0x400454CA
-IFF_TAP, IFF_NO_PI = 0x0002, 0x1000
+IFF_TAP, IFF_NO_PI, IFF_VNET_HDR = 0x0002, 0x1000, 0x4000
 
 
 class Wire(NetLab):
     """A namespace with a tap, whose other end QEMU has by its descriptor. A context manager."""
+
+    flags = IFF_TAP | IFF_NO_PI
 
     def _make(self) -> None:
         run("ip", "netns", "add", self.namespace)
@@ -35,9 +37,7 @@ class Wire(NetLab):
 
     def _open(self) -> int:
         fd = os.open("/dev/net/tun", os.O_RDWR | os.O_CLOEXEC)
-        fcntl.ioctl(
-            fd, TUNSETIFF, struct.pack("16sH22x", self.client_if.encode(), IFF_TAP | IFF_NO_PI)
-        )
+        fcntl.ioctl(fd, TUNSETIFF, struct.pack("16sH22x", self.client_if.encode(), self.flags))
         return fd
 
     def __exit__(self, *args: object) -> None:

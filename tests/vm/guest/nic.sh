@@ -39,6 +39,7 @@ until grep -q 'ready: ' /tmp/log; do
 	sleep 0.2
 done
 cat /tmp/log
+echo "@@ checksums $(grep -o 'by the device:.*' /tmp/log)"
 if kill -0 $pid; then
 	for thread in /proc/$pid/task/*; do
 		echo "@@ thread $(cat "$thread/comm") $(awk '/Cpus_allowed_list/ {print $2}' "$thread/status")"

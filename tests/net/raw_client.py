@@ -15,6 +15,7 @@ from netlab import CLIENT_IP, SERVER_IP, NetLab
 
 COOKIE_AT = 48  # in a request
 QUIET_S = 0.3  # no reply for so long: none will come
+SEND_S = 5.0  # the kernel may wait for a CPU that others poll on
 
 
 class RawStream:
@@ -82,6 +83,7 @@ class RawStream:
         return self.header(type=wire.POLL, **fields).pack()
 
     def send(self, *packets: bytes) -> None:
+        self._socket.settimeout(SEND_S)
         for packet in packets:
             self._socket.send(packet)
 

@@ -10,12 +10,20 @@
 #include <rte_dev.h>
 #include <rte_devargs.h>
 #include <rte_eal.h>
+#include <rte_version.h>
 
 #include "port.h"
 
-/* Copy the data, or pass on the mbuf itself, in DPDK 22.11 and later. */
+/*
+ * Copy the data, or pass on the mbuf itself, in DPDK 22.11 and later. net_memif of 23.03 and later
+ * gives each segment a buffer of its own, and until 23.11.7, 24.11.5 and 25.11.1 leaves its flag
+ * "more follows" in the ring, for frames that are whole: these and the next are then taken as one.
+ */
 static const char *const copying[] = {
-	"net_memif", "net_af_packet", "net_tap", "net_pcap", "net_null", "net_ring"};
+#if RTE_VERSION < RTE_VERSION_NUM(23, 3, 0, 0)
+	"net_memif",
+#endif
+	"net_af_packet", "net_tap", "net_pcap", "net_null", "net_ring"};
 
 /*
  * Have rte_eth_tx_done_cleanup(), without which a full ring would wait for other packets: in DPDK

@@ -75,7 +75,7 @@ def rows_against_numpy(run: Run) -> None:
             run.skipped(str(why))
 
 
-@part("A", 80, "rows against PyTorch", 60)
+@part("A", 80, "rows against PyTorch", 120)
 def rows_against_pytorch(run: Run) -> None:
     need("numpy")
     need("torch")

@@ -351,10 +351,11 @@ def test_without_a_gpu_it_says_so_and_claims_nothing(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_a_driver_that_fails_is_not_taken_for_no_gpu(monkeypatch):
-    for script, expected in (("77 the driver has no GPU", "the driver has no GPU"), ("1 x", None)):
+def test_a_driver_that_fails_is_not_taken_for_no_gpu(monkeypatch, capsys):
+    for script, expected in (("77 the driver has no GPU", "the driver has no GPU"), ("x", None)):
         monkeypatch.setattr(main, "ASK", f"import sys; sys.exit({script!r})")
         assert main.no_gpu() == expected
+    assert capsys.readouterr().err == "gpu-check: x\n"
 
 
 # The build

@@ -51,7 +51,7 @@ if rc == 100 or (rc == 0 and n.value == 0):
     sys.exit("77 the driver has no GPU")
 if rc == 34:
     sys.exit("77 libcuda is a stub: there is no driver")
-sys.exit(f"1 cuInit: the driver's error {rc}: see nvidia-smi and dmesg" if rc else 0)
+sys.exit(f"the driver fails: cuInit: error {rc}: see nvidia-smi and dmesg" if rc else 0)
 """
 
 
@@ -65,7 +65,11 @@ def no_gpu() -> str | None:
     except subprocess.TimeoutExpired:
         return None
     said = asked.stderr.decode(errors="replace").strip()
-    return said[3:] if said.startswith("77 ") else None
+    if said.startswith("77 "):
+        return said[3:]
+    if said:
+        print(f"gpu-check: {said}", file=sys.stderr)
+    return None
 
 
 def kept_awake(device: str) -> int | None:

@@ -382,16 +382,33 @@ def test_the_build_asks_for_gpus_with_the_libraries_of_the_driver(monkeypatch, t
     assert build.compute_capabilities() == ["90"]
 
 
-def test_programs_of_these_sources_are_taken_where_there_is_no_compiler(monkeypatch, tmp_path):
+@pytest.mark.parametrize(
+    ("stamp", "gpus", "makes", "words"),
+    [
+        ("{} sm_90", ["90"], True, "were built before, from these sources"),
+        ("{} sm_90", [], True, "were built before, from these sources"),
+        ("{} sm_90", ["90", "100"], True, "made"),
+        ("{} sm_90", ["100"], False, "cannot be built for the GPUs here: not found: nvcc"),
+        ("of others sm_90", ["90"], True, "made"),
+        ("of others sm_90", ["90"], False, None),
+    ],
+)
+def test_programs_that_were_brought_along_are_taken_if_they_fit(
+    stamp, gpus, makes, words, monkeypatch, tmp_path
+):
     monkeypatch.setattr(build, "find_nvcc", lambda: None)
+    monkeypatch.setattr(build, "compute_capabilities", lambda: gpus)
+    if makes:
+        monkeypatch.setattr(build.Build, "_make", lambda self: "made")
     made = build.Build(tmp_path)
     for name in build.PROGRAMS:
         made.program(name).touch(0o755)
-    (tmp_path / "sources").write_text(build.sources_digest())
-    assert "were built before" in made.make()
-    (tmp_path / "sources").write_text("of others")
-    with pytest.raises(build.BuildError, match="nvcc"):
-        made.make()
+    (tmp_path / "sources").write_text(stamp.format(build.sources_digest()))
+    if words is None:
+        with pytest.raises(build.BuildError, match="nvcc"):
+            made.make()
+    else:
+        assert words in made.make()
 
 
 def test_a_tree_that_cannot_be_written_is_built_elsewhere(monkeypatch, tmp_path):

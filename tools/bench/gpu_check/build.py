@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The minimal build: nvcc, gcc and g++ alone make the programs that the parts run.
 
-An object is made again when its source, any header or its command has changed. RDMA, libnuma and
-cmocka are left out: what needs RDMA ends with an error that says so, and NO_CMOCKA replaces cmocka.
+Programs that were built from the same sources, with code for the GPUs here, are taken as they are: a
+build can be brought along. Else an object is made again when its source, any header or its command
+has changed. RDMA, libnuma and cmocka are left out: what needs RDMA ends with an error that says so,
+and NO_CMOCKA replaces cmocka.
 """
 
 from __future__ import annotations
@@ -204,9 +206,9 @@ def digest(*parts: bytes) -> str:
 
 
 def sources_digest() -> str:
-    """Digest of all sources of the programs."""
+    """Digest of all sources of the programs, and of how they are built."""
     names = sorted({name for sources in PROGRAMS.values() for name in sources})
-    return digest(*(path.read_bytes() for path in [*map(source, names), *headers()]))
+    return digest(*(path.read_bytes() for path in [*map(source, names), *headers(), Path(__file__)]))
 
 
 def include_flags() -> List[str]:
@@ -230,19 +232,27 @@ class Build:
     def _stamp(self) -> Path:
         return self.folder / "sources"
 
-    def made_before(self) -> bool:
-        """Are all programs built from the current sources?"""
+    def made_before(self) -> Optional[List[str]]:
+        """If all programs are built from the current sources: which code they have, as "sm_90"."""
         there = all(os.access(self.program(name), os.X_OK) for name in PROGRAMS)
-        return there and self._stamp.exists() and self._stamp.read_text() == sources_digest()
+        words = self._stamp.read_text().split() if there and self._stamp.exists() else []
+        return words[1:] if words[:1] == [sources_digest()] else None
 
     def make(self) -> str:
         """Build; returns a description. Raises BuildError."""
+        made = self.made_before()
+        before = f"the programs in {self.folder} were built before, from these sources"
+        if made is not None and all(f"sm_{arch}" in made for arch in compute_capabilities()):
+            return before
         try:
-            tools = find_tools()
-        except BuildError:
-            if self.made_before():
-                return f"the programs in {self.folder} were built before, from these sources"
-            raise
+            return self._make()
+        except (BuildError, OSError) as why:
+            if made is None:
+                raise
+            return f"{before}; they cannot be built for the GPUs here: {why}"
+
+    def _make(self) -> str:
+        tools = find_tools()
         units = _Units(self, tools)
         jobs = [(name, sources) for name, sources in PROGRAMS.items()]
         objects = {units.key(program, name) for program, sources in jobs for name in sources}
@@ -254,7 +264,7 @@ class Build:
             list(pool.map(units.link, jobs))
         for old in set(self.folder.glob("objects/*.o")) - {units.object(key) for key in objects}:
             old.unlink()
-        self._stamp.write_text(sources_digest())
+        self._stamp.write_text(" ".join([sources_digest(), *units.codes]))
         return f"{made} of {len(objects)} objects compiled, {len(jobs)} programs, in {self.folder}"
 
 
@@ -265,7 +275,9 @@ class _Units:
         includes = include_flags()
         common = ["-O3", "-D_GNU_SOURCE", "-DTOKG_NO_NUMA", '-DTOKD_VERSION="gpu-check"', *includes]
         host = [*common, *host_flags(), "-pthread"]
+        targets = gencode(tools)
         self.build, self.tools = build, tools
+        self.codes = [word.rpartition("=")[2] for word in targets if "=" in word]
         self.compilers = {
             ".c": [tools.gcc],
             ".cpp": [tools.gxx],
@@ -274,7 +286,7 @@ class _Units:
         self.flags = {
             ".c": ["-std=c11", *host],
             ".cpp": ["-std=c++17", "-fno-exceptions", "-fno-rtti", *host],
-            ".cu": ["-std=c++17", "-lineinfo", *common, *gencode(tools)],
+            ".cu": ["-std=c++17", "-lineinfo", *common, *targets],
         }
         # The compilers' versions, not their paths, which depend on the PATH.
         versions = [ran([tools.gcc, "-dumpfullversion"], 60), ran([str(tools.nvcc), "--version"], 60)]

@@ -92,7 +92,7 @@ struct tok_pretok_scan {
 	uint32_t state;
 	/* used by the kernels */
 	struct {
-		uint64_t letter, number, other, opens, tail, space, newline, blank, prefix, low,
+		uint32_t letter, number, other, opens, tail, space, newline, blank, prefix, low,
 			caseless, none, joins, ideograph, ideograph_symbol, ideograph_none;
 	} before;	 /* of the character before `at`: 1, or 0 (scan_borders.h) */
 	uint32_t digits; /* numbers of an open pretoken */

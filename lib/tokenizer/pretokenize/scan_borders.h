@@ -529,14 +529,26 @@ scan_block(struct tok_pretok_scan *s, size_t *start, enum tok_pretok kind)
 ALWAYS_INLINE uint32_t
 scan_family(struct tok_pretok_scan *s, size_t *start, uint32_t room, enum tok_pretok kind)
 {
-	struct tok_pretok_scan x = *s; /* start[] cannot alias it */
+	/*
+	 * start[] cannot alias it. At the beginning and the end of a text it is not copied: the
+	 * processor waits if it reads at once what was just written in other parts.
+	 */
+	struct tok_pretok_scan x = {
+		.v = s->v, .text = s->text, .n = s->n, .last = s->last, .end = s->end};
 	uint32_t n = 0;
 
+	if (s->at > 0)
+		x = *s;
 	do
 		n += kind == TOK_PRETOK_SENTENCEPIECE ? scan_pieces(&x, start + n)
 						      : scan_block(&x, start + n, kind);
 	while (x.at < x.n && room - n >= TOK_SCAN_BLOCK);
-	*s = x;
+	if (x.at < x.n) {
+		*s = x;
+	} else {
+		s->at = x.at;
+		s->n_ends = x.n_ends;
+	}
 	return n;
 }
 

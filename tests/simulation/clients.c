@@ -224,6 +224,7 @@ client_submits(struct world *w, uint32_t i)
 	struct client *c = &w->client[i];
 	const bool open_loop = w->now < w->plan.open_loop_until;
 	const uint64_t pause = is_greedy(w, i) ? US : w->plan.pause;
+	const uint32_t most = w->plan.in_flight > 0 ? w->plan.in_flight : IN_FLIGHT;
 	uint64_t wait;
 	uint32_t n = 0;
 
@@ -235,14 +236,14 @@ client_submits(struct world *w, uint32_t i)
 		return;
 	for (uint32_t s = 0; s < IN_FLIGHT; s++)
 		n += c->ask[s] != NULL;
-	if (n < IN_FLIGHT && w->now >= c->stalled_until)
+	if (n < most && w->now >= c->stalled_until)
 		submit(w, c, i);
 	else
 		w->not_sent++;
 	if (open_loop) /* of many clients together: nearly a Poisson process */
 		wait = dice_throw(&w->dice) % (2 * pause);
 	else
-		wait = n < IN_FLIGHT ? world_wait(w, pause) : FULL_PAUSE;
+		wait = n < most ? world_wait(w, pause) : FULL_PAUSE;
 	if (c->left > 0)
 		world_put(w, w->now + wait, SUBMIT, i, NULL);
 }

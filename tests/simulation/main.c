@@ -16,13 +16,14 @@ const char *sim_socket = path;
 
 static const char usage[] =
 	"usage: simulation [--seeds A-B] [--trace] [--break RULE]\n"
-	"       simulation {--attack NAME | --attacks | --overload} [--check] [--trace]\n"
+	"       simulation {--attack NAME | --attacks | --overload | --bottleneck} [--check] [--trace]\n"
 	"  --seeds A-B   worlds of these seeds, in order, until one fails [1-100]\n"
 	"  --trace       print each event\n"
 	"  --break RULE  crc, once, cursor, feed, timer, skip or id: the checker must notice\n"
 	"  --attack NAME one attack: rest, forged-0.9, ...\n"
 	"  --attacks     a table of all attacks\n"
 	"  --overload    a table of loads up to three times the capacity\n"
+	"  --bottleneck  a table of links that take less than clients send\n"
 	"  --check       exit 1 if a limit is not kept\n";
 
 struct totals {
@@ -169,11 +170,12 @@ main(int argc, char **argv)
 {
 	static const struct option options[] = {{"seeds", required_argument, NULL, 's'},
 		{"trace", no_argument, NULL, 't'}, {"break", required_argument, NULL, 'b'},
-		{"attack", required_argument, NULL, 'a'}, {"attacks", no_argument, NULL, 'A'},
-		{"overload", no_argument, NULL, 'o'}, {"check", no_argument, NULL, 'c'}, {0}};
+		{"bottleneck", no_argument, NULL, 'B'}, {"attack", required_argument, NULL, 'a'},
+		{"attacks", no_argument, NULL, 'A'}, {"overload", no_argument, NULL, 'o'},
+		{"check", no_argument, NULL, 'c'}, {0}};
 	uint64_t first = 1, last = 100;
 	uint32_t broken = RULES_KEPT, attack = SIM_ATTACKS;
-	bool trace = false, attacks = false, overload = false, check = false;
+	bool trace = false, attacks = false, overload = false, bottleneck = false, check = false;
 	struct totals t = {0};
 	int option, rc = 0;
 
@@ -189,6 +191,8 @@ main(int argc, char **argv)
 			attacks = true;
 		} else if (option == 'o') {
 			overload = true;
+		} else if (option == 'B') {
+			bottleneck = true;
 		} else if (option == 'c') {
 			check = true;
 		} else {
@@ -201,6 +205,8 @@ main(int argc, char **argv)
 		rc = attacks_run(attack, check, trace) > 0;
 	} else if (overload) {
 		rc = overload_run() > 0 && check;
+	} else if (bottleneck) {
+		bottleneck_run();
 	} else {
 		for (uint64_t seed = first; seed <= last && rc == 0; seed++) {
 			struct plan plan = plan_of_seed(seed);

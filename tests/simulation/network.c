@@ -267,10 +267,39 @@ carry(struct world *w, struct packet *p, enum event_kind to, uint32_t who)
 	deliver(w, p, to, who, 0);
 }
 
+/* The time a frame occupies the link, with preamble, checksum and gap. */
+static uint64_t
+on_link(const struct world *w, uint64_t len)
+{
+	return (len + 24) * 8 * SECOND / w->plan.network.link;
+}
+
+/* Waits for the link: behind what came before, or its queue is full. */
+static void
+share_link(struct world *w, struct packet *p)
+{
+	const uint64_t wait = w->link_until > w->now ? w->link_until - w->now : 0;
+
+	if (wait + on_link(w, p->len) >
+		w->plan.network.waiting * on_link(w, RTE_ETHER_MAX_LEN - 4)) {
+		w->link_drops++;
+		world_trace(w, "no room", wait, 0, p->len);
+		packet_drop(w, p);
+		return;
+	}
+	w->link_frames++;
+	w->link_wait += wait;
+	w->link_until = w->now + wait + on_link(w, p->len);
+	world_put(w, w->link_until + w->plan.network.delay, TO_APPLIANCE, 0, p);
+}
+
 void
 network_to_appliance(struct world *w, struct packet *p)
 {
-	carry(w, p, TO_APPLIANCE, 0);
+	if (w->plan.network.link != 0)
+		share_link(w, p);
+	else
+		carry(w, p, TO_APPLIANCE, 0);
 }
 
 /* Where a frame of the appliance goes; its own checksums are right. */

@@ -16,6 +16,7 @@
  *   hostile.c    forged and mutated frames
  *   attacks.c    the plans of attacks, their limits and their table; attackers.c: their frames
  *   overload.c   more requests than the appliance can serve
+ *   bottleneck.c a link that takes less than clients send
  *   checker.c    what must hold
  *   seams.c      clock, random numbers, sockets, port; the rules that can be broken
  */
@@ -148,6 +149,9 @@ struct network_plan {
 	uint32_t lose, twice, late, flip, spoil;
 	uint64_t delay, jitter, late_by; /* ns; `late` packets take up to late_by more */
 	uint64_t twice_by;		 /* and the second of two up to this */
+	/* Of the link that all frames to the appliance share: bits a second, 0: no limit; and how
+	 * many frames of full length wait for it, others are dropped. */
+	uint64_t link, waiting;
 };
 
 /* Mean ns between; NEVER. */
@@ -161,6 +165,7 @@ struct plan {
 	enum sim_attack attack;
 	bool trace;
 	uint32_t clients, requests; /* of each client */
+	uint32_t in_flight;	    /* of these so many in progress; 0: IN_FLIGHT */
 	uint64_t begin;		    /* of the first */
 	uint64_t pause;		    /* mean ns between a client's requests */
 	bool no_resend;		    /* a refused text is not tried again */
@@ -355,6 +360,8 @@ struct world {
 	uint64_t trace_hash, n_events;
 	uint64_t calm_at; /* faults have ended then; NEVER: not yet */
 	uint64_t cut_until;
+	uint64_t link_until;			     /* its queue is empty then */
+	uint64_t link_frames, link_drops, link_wait; /* ns, of all frames together */
 	uint64_t over_at;   /* all requests have ended, and lanes are still used since */
 	bool last_ones;	    /* each client makes its last requests, in the calm */
 	uint32_t n_pending; /* requests to be made, or in progress */
@@ -475,6 +482,9 @@ void attack_overhears(struct world *w, const struct client *c, const struct tokd
 
 /* overload.c: prints a table. Not 0: the limits kept are not those that are expected. */
 uint32_t overload_run(void);
+
+/* bottleneck.c: prints a table for links that take less than clients send. */
+void bottleneck_run(void);
 
 /* checker.c */
 void check_start(struct world *w);

@@ -33,13 +33,14 @@ compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static void
+static uint32_t
 run(const struct road *r)
 {
 	struct plan plan = plan_of_attack(OVERLOAD);
 	const uint64_t end = plan.begin + RUN;
 	uint64_t bytes[CLIENTS_MAX] = {0}, sum = 0, ok = 0, sent = 0, again = 0;
 	uint64_t least = UINT64_MAX, most = 0;
+	uint32_t faults;
 	struct world *w;
 
 	plan.clients = r->clients;
@@ -79,18 +80,23 @@ run(const struct road *r)
 		ok > 0 ? (double)w->check.took[ok / 2] / 1e6 : 0,
 		ok > 0 ? (double)w->check.took[ok * 99 / 100] / 1e6 : 0,
 		most > 0 ? (double)least / (double)most : 0);
-	if (w->check.faults > 0)
+	faults = w->check.faults;
+	if (faults > 0)
 		printf("FAILED: %s\n", w->check.fault);
 	fflush(stdout);
 	world_free(w);
+	return faults;
 }
 
-void
+uint32_t
 bottleneck_run(void)
 {
+	uint32_t faults = 0;
+
 	printf("| Mbit/s | queue | clients | texts each | bytes | RTT, ms | goodput, Mbit/s "
 	       "| sent again, %% | in the queue, ms | p50, ms | p99, ms | least/most |\n"
 	       "|---|---|---|---|---|---|---|---|---|---|---|---|\n");
 	for (uint32_t i = 0; i < RTE_DIM(road); i++)
-		run(&road[i]);
+		faults += run(&road[i]);
+	return faults;
 }

@@ -206,7 +206,7 @@ main(int argc, char **argv)
 	} else if (overload) {
 		rc = overload_run() > 0 && check;
 	} else if (bottleneck) {
-		bottleneck_run();
+		rc = bottleneck_run() > 0;
 	} else {
 		for (uint64_t seed = first; seed <= last && rc == 0; seed++) {
 			struct plan plan = plan_of_seed(seed);

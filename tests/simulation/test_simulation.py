@@ -33,8 +33,8 @@ def test_nothing_is_lost_wrong_or_twice() -> None:
     assert not [name for name, n in counts.items() if n == 0]
 
 
-@pytest.mark.parametrize("table", ["--attacks", "--overload"])
-def test_limits_are_kept_beside_attackers_and_in_overload(table: str) -> None:
+@pytest.mark.parametrize("table", ["--attacks", "--overload", "--bottleneck"])
+def test_limits_are_kept_beside_attackers_in_overload_and_on_a_narrow_link(table: str) -> None:
     done = simulated(table, "--check")
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -31,14 +31,14 @@ show_usage(const char *program)
 	       "dpdk-tokd --help lists the application options\n\n");
 }
 
-/* `or`: what else it may be. */
+/* `besides`: what else it may be. */
 static void
-log_rejected(const char *or)
+log_rejected(const char *besides)
 {
 	tokd_log_failure(
 		"EAL rejects an option before --%s: its first message above names it (CPUs: 0 to "
 		"%ld); dpdk-tokd -h lists EAL's options, --help the application's",
-		or, sysconf(_SC_NPROCESSORS_CONF) - 1);
+		besides, sysconf(_SC_NPROCESSORS_CONF) - 1);
 }
 
 /* Before EAL chooses an IOVA mode it has only read its options, and loaded drivers. */

@@ -71,12 +71,12 @@ struct tokd_worker {
 	struct tokd_frags *frags;	     /* NULL: fragments are dropped */
 	uint16_t udp_port, text_port;	     /* network byte order; text_port 0: none */
 	struct rte_ether_addr mac;
-	uint16_t mtu;	       /* of the port: bytes of an IP packet */
-	bool kernel_answers;   /* the kernel has the addresses and answers ARP, ND and ping */
-	bool rx_cksum_trust;   /* --rx-checksum=trust: UDP checksums are not verified */
-	bool wipe;	       /* --wipe */
-	uint64_t rx_cksum;     /* masks of the mbuf flags in which the device tells its results */
-	uint64_t tx_cksum;     /* flags of the checksums that the device computes: IPv4, UDP */
+	uint16_t mtu;	     /* of the port: bytes of an IP packet */
+	bool kernel_answers; /* the kernel has the addresses and answers ARP, ND and ping */
+	bool rx_cksum_trust; /* --rx-checksum=trust: UDP checksums are not verified */
+	bool wipe;	     /* --wipe */
+	uint64_t rx_cksum;   /* masks of the mbuf flags in which the device tells its results */
+	uint64_t tx_cksum;   /* flags of the checksums that the device computes: IPv4, UDP */
 	uint64_t tsc_hz;
 	uint64_t
 		feed_ticks; /* for the tokenizer: for new packets a turn, and for those that wait */

@@ -23,8 +23,8 @@ enum tokd_zc_kind {
 struct tokd_port {
 	uint16_t id;
 	uint16_t n_queues;
-	uint16_t rx_desc, tx_desc; /* as the driver adjusted them */
-	int node;		   /* NUMA node of the device, or SOCKET_ID_ANY */
+	uint16_t rx_desc, tx_desc;   /* as the driver adjusted them */
+	int node;		     /* NUMA node of the device, or SOCKET_ID_ANY */
 	uint64_t rx_cksum, tx_cksum; /* as in struct tokd_worker */
 	bool rss;
 	bool vlan_filter; /* --vlan, and the device passes only VLANs that it was told */

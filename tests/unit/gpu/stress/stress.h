@@ -87,7 +87,7 @@ void bail_out(const char *why) __attribute__((noreturn));
 uint64_t load(uint64_t offset); /* of the region */
 uint64_t texts_begun(void);
 
-/* agent.c: tokd-gpu, as far as producers see it, and a subscriber that holds outputs. */
+/* stress_agent.c: tokd-gpu, as far as producers see it, and a subscriber that holds outputs. */
 void agent_step(void);
 /* Reads the next entry of the outbox. False: there is none. */
 bool agent_take(void);

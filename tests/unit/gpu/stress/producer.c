@@ -578,5 +578,8 @@ producer_judge(struct producer *p)
 	}
 	producer_print(p);
 	printf("# %" PRIu64 " texts failed after STRICT\n", n_failed);
+	if (p->n_texts < w.texts / 20 || p->n_dropped > p->n_texts / 3)
+		wrong("producer %u: %" PRIu64 " texts, of these %" PRIu64 " dropped", p->number,
+			p->n_texts, p->n_dropped);
 	judge_tickets(p);
 }

@@ -52,12 +52,14 @@ is_raw(uint64_t serial)
 	return id_of(serial, UINT32_MAX) % 8 == 0;
 }
 
-/* What became of a text. The first part is its producer's, the second the agent's. */
+/* What its producer knows of a text. */
 struct fate {
 	uint32_t ids;
-	uint32_t failed; /* in this epoch; 0: not */
+	uint32_t failed; /* the epoch in which it failed, or 0 */
 	bool ended, dropped;
 };
+
+/* What the agent has delivered of it. */
 struct delivered {
 	uint64_t index_sum;
 	uint32_t ids, lasts, epoch;
@@ -113,7 +115,7 @@ struct nic {
 void nic_make(struct nic *n, uint32_t producer, uint64_t seed);
 /* A connection in a new epoch. */
 void nic_connect(struct nic *n, uint32_t epoch);
-/* So many writes land, if there are as many. */
+/* Up to `most` writes land. */
 void nic_land(struct nic *n, uint32_t most);
 
 /* producer.c: a worker: token ring, sink, and texts. */

@@ -27,7 +27,7 @@ static struct {
 	uint64_t taken; /* entries of the outbox */
 	uint64_t steps, dice, turn[PRODUCERS];
 	uint32_t epoch[PRODUCERS], last_epoch, n_holds;
-	uint64_t n_redo, n_dropped, n_holes, n_late, n_texts, status[16];
+	uint64_t n_redo, n_dropped, n_holes, n_late, n_texts, n_parts, status[16];
 	struct held hold[HOLDS_MAX];
 	struct seen slot[PRODUCERS][SLOTS];
 } a;
@@ -122,6 +122,7 @@ agent_take(void)
 		wrong("the outbox has overflowed at %" PRIu64, a.taken);
 	a.taken++;
 	a.n_redo += e->redo;
+	a.n_parts += e->part > 0;
 	a.n_holes += e->status == 0;
 	if (e->status == 0)
 		return true;
@@ -268,6 +269,12 @@ agent_judge(void)
 		a.n_texts);
 	if (a.n_texts == 0 || a.status[TOKG_CPU] == 0)
 		wrong("there were no texts of a kind");
+	if (a.n_parts == 0)
+		wrong("there was no BATCH");
+	if (INJECT && a.n_redo == 0)
+		wrong("nothing was done again");
+	if (INJECT && w.any_order && a.status[TOKG_BADSUM] == 0)
+		wrong("no payload was found damaged");
 	if (w.late && a.n_late == 0)
 		wrong("no worker was late");
 }

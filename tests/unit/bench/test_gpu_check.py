@@ -6,6 +6,7 @@ import array
 import ast
 import json
 import os
+import platform
 import shutil
 import signal
 import subprocess
@@ -272,7 +273,7 @@ from bench.gpu_check import main, parts
 def end(run): run.right("done")
 def stand(run): run.right("begun"); time.sleep(1000)
 main.no_gpu = lambda: None
-main.built = lambda folder: "not built"
+main.built = lambda *_, **__: "not built"
 made = [parts.Part("A", k, f"part {{k}}", 60, stand if k == {stands} else end) for k in range(4)]
 parts.load = lambda: made
 sys.exit(main.main(["A", "--out", {out!r}]))
@@ -305,7 +306,7 @@ def test_one_wrong_part_makes_the_whole_wrong_and_the_rest_goes_on(tmp_path, mon
     functions = [says_something, lambda run: run.wrong("a row"), says_something]
     made = [parts.Part("A", k, f"part {k}", 60, f) for k, f in enumerate(functions)]
     monkeypatch.setattr(parts, "load", lambda: made)
-    monkeypatch.setattr(main, "built", lambda folder: "not built")
+    monkeypatch.setattr(main, "built", lambda *_, **__: "not built")
     assert main.main(["--device", "cpu", "--out", str(tmp_path)]) == 1
     said = json.loads((tmp_path / "gpu-check.json").read_text())
     assert [part["state"] for part in said["parts"]] == ["right", "WRONG", "right"]
@@ -385,10 +386,12 @@ def test_the_build_asks_for_gpus_with_the_libraries_of_the_driver(monkeypatch, t
 @pytest.mark.parametrize(
     ("stamp", "gpus", "makes", "words"),
     [
-        ("{} sm_90", ["90"], True, "were built before, from these sources"),
-        ("{} sm_90", [], True, "were built before, from these sources"),
-        ("{} sm_90", ["90", "100"], True, "made"),
-        ("{} sm_90", ["100"], False, "cannot be built for the GPUs here: not found: nvcc"),
+        ("{} {} sm_90", ["90"], True, "were built before, from these sources"),
+        ("{} {} compute_80 sm_90", [], True, "were built before, from these sources"),
+        ("{} {} sm_90", [], True, "made"),
+        ("{} {} sm_90", ["90", "100"], True, "made"),
+        ("{} {} sm_90", ["100"], False, "cannot be built for the GPUs here: not found: nvcc"),
+        ("{} of-another sm_90", ["90"], False, None),
         ("of others sm_90", ["90"], True, "made"),
         ("of others sm_90", ["90"], False, None),
     ],
@@ -400,15 +403,57 @@ def test_programs_that_were_brought_along_are_taken_if_they_fit(
     monkeypatch.setattr(build, "compute_capabilities", lambda: gpus)
     if makes:
         monkeypatch.setattr(build.Build, "_make", lambda self: "made")
-    made = build.Build(tmp_path)
-    for name in build.PROGRAMS:
-        made.program(name).touch(0o755)
-    (tmp_path / "sources").write_text(stamp.format(build.sources_digest()))
+    made = brought(tmp_path, stamp)
     if words is None:
         with pytest.raises(build.BuildError, match="nvcc"):
             made.make()
     else:
         assert words in made.make()
+    if not makes:
+        with pytest.raises(build.BuildError, match="nvcc"):
+            made.make(fall_back=False)
+
+
+def brought(folder, stamp):
+    made = build.Build(folder)
+    for name in build.PROGRAMS:
+        made.program(name).touch(0o755)
+    (folder / "sources").write_text(stamp.format(build.sources_digest(), platform.machine()))
+    return made
+
+
+class HalfLinked:
+    """Links a program; the next one fails."""
+
+    codes = ("sm_90",)
+
+    def __init__(self, *_):
+        self.linked = []
+
+    def key(self, program, name):
+        return name, program
+
+    def object(self, key):
+        return Path(key[0])
+
+    def compile(self, _):
+        return True
+
+    def link(self, job):
+        self.linked.append(job)
+        if len(self.linked) > 1:
+            raise build.BuildError("disk full")
+
+
+def test_old_and_new_programs_together_are_not_taken(monkeypatch, tmp_path):
+    monkeypatch.setattr(build, "find_tools", lambda: None)
+    monkeypatch.setattr(build, "_Units", HalfLinked)
+    monkeypatch.setattr(build, "compute_capabilities", lambda: ["100"])
+    made = brought(tmp_path, "{} {} sm_90")
+    for _ in range(2):
+        with pytest.raises(build.BuildError, match="disk full"):
+            made.make()
+    assert made.made_before() is None
 
 
 def test_a_tree_that_cannot_be_written_is_built_elsewhere(monkeypatch, tmp_path):

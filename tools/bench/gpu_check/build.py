@@ -32,7 +32,10 @@ INCLUDE = "include"  # <tokd/ring.h>
 TOKENIZER = "lib/tokenizer"  # needs libc alone; its files name one another from this folder
 NO_CMOCKA = "tests/unit/gpu/device/no_cmocka"
 
-VIEW = ("view.c", *(str(path.relative_to(ROOT)) for path in sorted((ROOT / TOKENIZER).rglob("*.c"))))
+VIEW = (
+    "view.c",
+    *(str(path.relative_to(ROOT)) for path in sorted((ROOT / TOKENIZER).rglob("*.c"))),
+)
 DEVICE = (
     *("device_cuda.cu", "graphs_cuda.cu", "cuda_memory.cu", "device_cpu.cpp", "host_memory.c"),
     *("geometry.c", "check.c"),
@@ -103,7 +106,9 @@ def find_tools() -> Tools:
     nvcc, gcc, gxx = find_nvcc(), shutil.which("gcc"), shutil.which("g++")
     missing = []
     if nvcc is None:
-        missing.append(f"nvcc (looked on the PATH and in {', '.join(CUDA_FOLDERS)}; CUDA 12.5 or newer)")
+        missing.append(
+            f"nvcc (looked on the PATH and in {', '.join(CUDA_FOLDERS)}; CUDA 12.5 or newer)"
+        )
     missing += [name for name, found in (("gcc", gcc), ("g++", gxx)) if found is None]
     if nvcc is None or gcc is None or gxx is None:
         raise BuildError(f"not found: {', '.join(missing)}: install it, or put it on the PATH")
@@ -127,7 +132,12 @@ def ran(command: List[str], limit_s: float = 300) -> str:
     env = with_driver(dict(os.environ))
     try:
         end = subprocess.run(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=limit_s, env=env, check=False
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=limit_s,
+            env=env,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as wrong:
         raise BuildError(f"{command[0]}: {wrong}") from wrong
@@ -160,7 +170,9 @@ def gencode(tools: Tools) -> List[str]:
     known = ran([str(tools.nvcc), "--list-gpu-code"], 60).split()
     here = compute_capabilities()
     if here and all(f"sm_{arch}" in known for arch in here):
-        return [word for arch in here for word in ("-gencode", f"arch=compute_{arch},code=sm_{arch}")]
+        return [
+            word for arch in here for word in ("-gencode", f"arch=compute_{arch},code=sm_{arch}")
+        ]
     return [
         *("-gencode", "arch=compute_80,code=compute_80"),
         *("-gencode", "arch=compute_90,code=sm_90"),
@@ -189,7 +201,9 @@ def source(name: str) -> Path:
         return ROOT / name
     found = files(name)
     if len(found) != 1:
-        raise BuildError(f"{name}: found {len(found)} times below {', '.join(SOURCES)}: gpu_check/build.py")
+        raise BuildError(
+            f"{name}: found {len(found)} times below {', '.join(SOURCES)}: gpu_check/build.py"
+        )
     return found[0]
 
 
@@ -208,7 +222,9 @@ def digest(*parts: bytes) -> str:
 def sources_digest() -> str:
     """Digest of all sources of the programs, and of how they are built."""
     names = sorted({name for sources in PROGRAMS.values() for name in sources})
-    return digest(*(path.read_bytes() for path in [*map(source, names), *headers(), Path(__file__)]))
+    return digest(
+        *(path.read_bytes() for path in [*map(source, names), *headers(), Path(__file__)])
+    )
 
 
 def include_flags() -> List[str]:
@@ -217,6 +233,13 @@ def include_flags() -> List[str]:
     apart = {ROOT / INCLUDE, ROOT / TOKENIZER}
     own = [folder for folder in folders if not apart & {folder, *folder.parents}]
     return [f"-I{folder}" for folder in (ROOT / NO_CMOCKA, *sorted(apart), *own)]
+
+
+def _fits(codes: List[str], here: List[str]) -> bool:
+    """Do programs with these codes run on these GPUs? If none is known here: on all, by PTX."""
+    if here:
+        return all(f"sm_{arch}" in codes for arch in here)
+    return any(code.startswith("compute_") for code in codes)
 
 
 class Build:
@@ -233,23 +256,28 @@ class Build:
         return self.folder / "sources"
 
     def made_before(self) -> Optional[List[str]]:
-        """If all programs are built from the current sources: which code they have, as "sm_90"."""
+        """If all programs are built from the current sources, for such a CPU: which code for GPUs
+        they have, as "sm_90", or "compute_80" for PTX."""
         there = all(os.access(self.program(name), os.X_OK) for name in PROGRAMS)
         words = self._stamp.read_text().split() if there and self._stamp.exists() else []
-        return words[1:] if words[:1] == [sources_digest()] else None
+        return words[2:] if words[:2] == [sources_digest(), platform.machine()] else None
 
-    def make(self) -> str:
-        """Build; returns a description. Raises BuildError."""
+    def make(self, *, fall_back: bool = True) -> str:
+        """Build; returns a description. Raises BuildError.
+
+        fall_back: if the build fails, programs of the current sources are taken although they have
+        no code for the GPUs here.
+        """
         made = self.made_before()
         before = f"the programs in {self.folder} were built before, from these sources"
-        if made is not None and all(f"sm_{arch}" in made for arch in compute_capabilities()):
+        if made is not None and _fits(made, compute_capabilities()):
             return before
         try:
             return self._make()
         except (BuildError, OSError) as why:
-            if made is None:
+            if not fall_back or self.made_before() is None:
                 raise
-            return f"{before}; they cannot be built for the GPUs here: {why}"
+            return f"{before}; they cannot be built for the GPUs here: {str(why).splitlines()[0]}"
 
     def _make(self) -> str:
         tools = find_tools()
@@ -261,10 +289,11 @@ class Build:
         order = sorted(objects, key=lambda key: not key[0].endswith(".cu"))  # the slow ones first
         with ThreadPoolExecutor(max(2, os.cpu_count() or 2)) as pool:
             made = sum(pool.map(units.compile, order))
+            self._stamp.unlink(missing_ok=True)  # from here on old and new programs stand together
             list(pool.map(units.link, jobs))
         for old in set(self.folder.glob("objects/*.o")) - {units.object(key) for key in objects}:
             old.unlink()
-        self._stamp.write_text(" ".join([sources_digest(), *units.codes]))
+        self._stamp.write_text(" ".join([sources_digest(), platform.machine(), *units.codes]))
         return f"{made} of {len(objects)} objects compiled, {len(jobs)} programs, in {self.folder}"
 
 
@@ -289,7 +318,10 @@ class _Units:
             ".cu": ["-std=c++17", "-lineinfo", *common, *targets],
         }
         # The compilers' versions, not their paths, which depend on the PATH.
-        versions = [ran([tools.gcc, "-dumpfullversion"], 60), ran([str(tools.nvcc), "--version"], 60)]
+        versions = [
+            ran([tools.gcc, "-dumpfullversion"], 60),
+            ran([str(tools.nvcc), "--version"], 60),
+        ]
         parts = [text.encode() for text in versions] + [path.read_bytes() for path in headers()]
         self.common = digest(*parts).encode()
 
@@ -335,5 +367,7 @@ def default_folder() -> Path:
     if os.access(nearest, os.W_OK):
         return own
     homes = [os.environ.get(name, "") for name in ("XDG_CACHE_HOME", "HOME")]
-    cache = next((home for home in homes if home and os.access(home, os.W_OK)), tempfile.gettempdir())
+    cache = next(
+        (home for home in homes if home and os.access(home, os.W_OK)), tempfile.gettempdir()
+    )
     return Path(cache) / f"tokd-gpu-check-{sources_digest()}"

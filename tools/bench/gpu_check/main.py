@@ -169,15 +169,15 @@ def failed(said: dict[str, Any]) -> bool:
     return any(result["state"] == "WRONG" or result["hung"] for result in said["parts"])
 
 
-def built(folder: Path) -> str | None:
+def built(folder: Path, *, fall_back: bool) -> str | None:
     """What the build did; None: it failed, and an error was printed."""
     began = time.monotonic()
     try:
-        done = Build(folder).make()
+        done = Build(folder).make(fall_back=fall_back)
     except (BuildError, OSError) as wrong:
         print(f"gpu-check: the build failed: {wrong}", file=sys.stderr)
         return None
-    print(f"built in {time.monotonic() - began:.1f} s: {done}", flush=True)
+    print(f"build: {done} ({time.monotonic() - began:.1f} s)", flush=True)
     return done
 
 
@@ -197,7 +197,7 @@ def main(arguments: list[str]) -> int:
     except OSError as wrong:
         print(f"gpu-check: cannot write results: {wrong}: give another --out", file=sys.stderr)
         return 2
-    done = built(folder)
+    done = built(folder, fall_back=not chosen.build_only)
     if done is None:
         return 1
     if chosen.build_only:

@@ -140,7 +140,8 @@ replace(struct tok_stream *s, struct mended *m, uint32_t n, uint32_t **ids)
 	return error;
 }
 
-/* Feed well-formed text; mended text that waits goes first. Short text is appended to that. */
+/* Feed well-formed text behind the mended text that waits. Short text is appended to it and waits,
+ * too. */
 static enum tok_error_code
 feed_valid(struct tok_stream *s, struct mended *m, const uint8_t *p, size_t n, bool last,
 	uint32_t **ids)

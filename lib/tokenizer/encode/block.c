@@ -3,7 +3,7 @@
  * Encode whole pretokens, a block at a time. Each is tried in this order: the thread's cache, which
  * begins with the short words that are one token; the tables of words that no merge makes, and
  * of WordPiece's and Unigram's; merging, or WordPiece's longest match; and one by one if it is
- * long. What a block has several times is encoded once.
+ * long. A short word that comes again in a block is mostly encoded once.
  *
  * The cache is larger than the CPU's caches, and misses one after the other would take most of the
  * time. So each table is prefetched for all pretokens of a block before the first entry is read.
@@ -513,7 +513,7 @@ tok_block_encode(struct tok_stream *s, struct tok_block *b, uint32_t n, const ui
 		find_long_words(s->vocab, b, left, p);
 		left = list_left(b, b->left, left, b->left);
 	}
-	if (s->cache != NULL && s->vocab->kind != TOK_KIND_UNIGRAM)
+	if (s->cache != NULL && (releases || s->vocab->kind == TOK_KIND_WORDPIECE))
 		left = set_twins_apart(b, left, twin, &twins);
 	if (s->vocab->kind == TOK_KIND_BPE)
 		merge_left(s->vocab, b, left, p);

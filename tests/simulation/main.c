@@ -16,7 +16,8 @@ const char *sim_socket = path;
 
 static const char usage[] =
 	"usage: simulation [--seeds A-B] [--trace] [--break RULE]\n"
-	"       simulation {--attack NAME | --attacks | --overload | --bottleneck} [--check] [--trace]\n"
+	"       simulation {--attack NAME | --attacks | --overload} [--check] [--trace]\n"
+	"       simulation --bottleneck\n"
 	"  --seeds A-B   worlds of these seeds, in order, until one fails [1-100]\n"
 	"  --trace       print each event\n"
 	"  --break RULE  crc, once, cursor, feed, timer, skip or id: the checker must notice\n"

@@ -282,7 +282,6 @@ share_link(struct world *w, struct packet *p)
 
 	if (wait + on_link(w, p->len) >
 		w->plan.network.waiting * on_link(w, RTE_ETHER_MAX_LEN - 4)) {
-		w->link_drops++;
 		world_trace(w, "no room", wait, 0, p->len);
 		packet_drop(w, p);
 		return;

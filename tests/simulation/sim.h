@@ -165,7 +165,7 @@ struct plan {
 	enum sim_attack attack;
 	bool trace;
 	uint32_t clients, requests; /* of each client */
-	uint32_t in_flight;	    /* of these so many in progress; 0: IN_FLIGHT */
+	uint32_t in_flight;	    /* requests of a client at a time; 0: IN_FLIGHT */
 	uint64_t begin;		    /* of the first */
 	uint64_t pause;		    /* mean ns between a client's requests */
 	bool no_resend;		    /* a refused text is not tried again */
@@ -360,8 +360,8 @@ struct world {
 	uint64_t trace_hash, n_events;
 	uint64_t calm_at; /* faults have ended then; NEVER: not yet */
 	uint64_t cut_until;
-	uint64_t link_until;			     /* its queue is empty then */
-	uint64_t link_frames, link_drops, link_wait; /* ns, of all frames together */
+	uint64_t link_until;		 /* its queue is empty then */
+	uint64_t link_frames, link_wait; /* ns, of all frames together */
 	uint64_t over_at;   /* all requests have ended, and lanes are still used since */
 	bool last_ones;	    /* each client makes its last requests, in the calm */
 	uint32_t n_pending; /* requests to be made, or in progress */

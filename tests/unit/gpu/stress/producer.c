@@ -27,7 +27,7 @@ struct text {
 	uint32_t lane;
 	uint32_t limit, granted, got;
 	uint32_t last, before;
-	uint32_t pace; /* it takes tokens once in so many turns */
+	uint32_t pace; /* takes tokens once in `pace` turns */
 	enum text_state state;
 	bool cancels, as_ids; /* raw, but the consumer has left it to the CPU */
 };

@@ -22,6 +22,7 @@
 #include "control/unmap_guard.h"
 #include "control/worker_open.h"
 #include "control/workers.h"
+#include "control/zero_copy_open.h"
 #include "log.h"
 #include "notify.h"
 #include "sandbox/start.h"
@@ -156,6 +157,8 @@ serve(struct tokd_app *app)
 	rc = tokd_port_start(&app->port, &app->opt, &app->address.ip6);
 	for (uint32_t i = 0; i < app->n_workers && rc == 0; i++)
 		rc = tokd_worker_bound_held(app->worker[i], app->port.tx_desc);
+	for (uint32_t i = 0; i < app->n_workers && rc == 0; i++)
+		tokd_zero_copy_check(app->worker[i], &app->port);
 	if (rc != 0)
 		goto close_workers;
 	rc = tokd_control_start(&app->control, app);

@@ -47,8 +47,8 @@ tokd_worker_bound_held(struct tokd_worker *w, uint32_t tx_desc)
 	if (w->pool->size < fixed + TOKD_WIRE_WINDOW) {
 		TOKD_LOG(worker, ERR,
 			"worker %u: %u mbufs are too few: rings, bursts and fragments need %u, "
-			"early packets at least %u; raise --mbufs, or lower --rxd, --txd or "
-			"--fragments\n",
+			"early packets at least %u; raise --mbufs or --mbuf-room, or lower "
+			"--rxd, --txd, --fragments or --mtu\n",
 			w->index, w->pool->size, fixed, TOKD_WIRE_WINDOW);
 		return -EINVAL;
 	}

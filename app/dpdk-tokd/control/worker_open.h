@@ -14,9 +14,8 @@ int tokd_worker_init(struct tokd_worker *w);
 /*
  * Sets held_max: the mbufs of the pool beyond those that RX and TX rings, a burst, a TX batch and
  * waiting fragments need. With more, held packets could starve the RX ring of the packet that they
- * wait for. Call it again after the port has started: only then the driver's use is known, and the
- * descriptors of its TX queue, which may be more than --txd. Returns 0, or -EINVAL with a message
- * logged.
+ * wait for. Call it again after the port has started: only then the driver's use is known. tx_desc:
+ * of the TX queue, which may be more than --txd. Returns 0, or -EINVAL with a message logged.
  */
 int tokd_worker_bound_held(struct tokd_worker *w, uint32_t tx_desc);
 void tokd_worker_free(struct tokd_worker *w);

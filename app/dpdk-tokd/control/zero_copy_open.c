@@ -101,6 +101,19 @@ tokd_zero_copy_open(struct tokd_worker *w, const struct tokd_port *p)
 }
 
 void
+tokd_zero_copy_check(struct tokd_worker *w, const struct tokd_port *p)
+{
+	if (w->zc.pool == NULL || p->zero_copy != TOKD_ZC_DMA ||
+		rte_eth_tx_done_cleanup(p->id, w->queue, 0) != -ENOTSUP)
+		return;
+	TOKD_LOG(port, NOTICE,
+		"port %u (%s): worker %u: the driver does not say which packets it has sent "
+		"(rte_eth_tx_done_cleanup); replies carry copies of ids\n",
+		p->id, p->driver, w->index);
+	tokd_zero_copy_close(w);
+}
+
+void
 tokd_zero_copy_close(struct tokd_worker *w)
 {
 	struct tokd_zero_copy *z = &w->zc;

@@ -49,7 +49,7 @@ FIXTURE_TEST(only_devices_that_free_when_asked_get_packets_in_place)
 		const char *driver;
 		enum tokd_zc_kind kind;
 	} cases[] = {{"net_ring", TOKD_ZC_COPIES}, {"net_ice", TOKD_ZC_DMA},
-		{"mlx5_pci", TOKD_ZC_NO}, {"mlx5_auxiliary", TOKD_ZC_NO}, {"net_iavf", TOKD_ZC_NO},
+		{"net_iavf", TOKD_ZC_DMA}, {"mlx5_pci", TOKD_ZC_NO}, {"mlx5_auxiliary", TOKD_ZC_NO},
 		{"net_cn10k", TOKD_ZC_NO}, {"net_virtio", TOKD_ZC_NO}};
 	struct rte_eth_dev_info info;
 

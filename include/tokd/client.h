@@ -115,8 +115,8 @@ struct tokd_client_options {
 	uint32_t vocab;		 /* checksum of the vocabulary [the appliance's first] */
 	uint32_t requests;	 /* limit in progress, 1 to 65536 [64]; about 1.3 kB each, for each
 				  * appliance */
-	uint32_t packets;	 /* packets of text in flight to an appliance [256]; no loss lowers
-				  * it: there is no congestion control */
+	uint32_t packets;	 /* the most packets of text in flight to an appliance [256]; losses
+				  * lower it for a time: doc/reference/protocol.md, Congestion */
 	uint32_t timeout_ms;	 /* a request fails after this time without progress [5000] */
 	uint32_t rto_ms;	 /* the least time until a retransmission [5] */
 	uint32_t receive_buffer; /* of the socket, bytes; the system may limit it [4 MiB] */

@@ -24,6 +24,7 @@ tokd_engine_init(void *memory, const struct tokd_engine_config *config)
 	e->free = (uint32_t *)(e->last_acks + n);
 	e->heap = e->free + n;
 	e->rto = e->measured = config->rto_least_ns > RTO_FIRST ? config->rto_least_ns : RTO_FIRST;
+	e->window = config->packets;
 	e->queue[TEXT] = e->queue[POLL] = (struct queue){NOBODY, NOBODY};
 	e->done_end = &e->done;
 	for (uint32_t i = 0; i < n; i++) {
@@ -40,11 +41,13 @@ engine_begin(struct tokd_engine *e, struct slot *s)
 	uint32_t len = (uint32_t)r->len;
 
 	r->stream_id = s->stream_id;
-	s->payload = e->config.payload;
+	if (s->before == 0) /* else the appliance may have packets of it */
+		s->payload = e->config.payload;
 	r->packets = s->n = len == 0 ? 1 : (len - 1) / s->payload + 1;
 	r->arrived = 0;
-	s->ack = s->next = s->order = s->untimed = s->text_crc = 0;
+	s->ack = s->next = s->order = s->untimed = s->probe = s->text_crc = 0;
 	s->limit = WINDOW;
+	s->held_at = 0;
 	s->sacked = s->lost = s->gap_at = 0;
 	s->stopped = s->known = s->final = s->pausing = s->behind = false;
 	s->doubted = 0;
@@ -111,6 +114,8 @@ tokd_engine_submit(struct tokd_engine *e, struct tokd_request *r)
 		return r->status;
 	}
 	make_free(e);
+	if (e->pending == 0)
+		e->moved_at = 0;
 	if (e->n_free == 0) {
 		r->status = TOKD_E_FULL;
 		return r->status;

@@ -10,6 +10,7 @@
  * engine_made.c  GENERATE: the answer's items
  * engine_take.c  a datagram, checked and shared out
  * engine_time.c  time-outs
+ * engine_window.c  congestion control
  */
 #pragma once
 
@@ -37,6 +38,7 @@ static_assert(WINDOW == 64, "the packets of a window are the bits of a uint64_t"
 #define CANCELS_MAX 6	/* POLLs that say so, without an answer */
 #define ACK_EVERY 16	/* replies with ids, or items of an answer, per acknowledgement */
 #define ACK_AFTER (200 * NS_A_MS) /* of items that a slow caller takes */
+#define TURN 16			  /* packets of a text, while others wait for the window */
 #define AGAIN_BURST 16	    /* packets resent per time-out: the appliance replies once per 16 */
 #define REORDERED 3	    /* sent later, a packet has arrived: one is lost (RFC 9002, 6.1.1) */
 #define TIME_OUTS_A_TICK 16 /* requests; if all are late, answers may be on their way */
@@ -45,8 +47,9 @@ static_assert(WINDOW == 64, "the packets of a window are the bits of a uint64_t"
 
 enum poll_reason {
 	POLL_NONE,
-	POLL_ACK, /* ids have arrived; a packet of text acknowledges them too */
-	POLL_ASK, /* ids are missing, or there was no reply */
+	POLL_ACK,   /* ids have arrived; a packet of text acknowledges them too */
+	POLL_STATE, /* text waits for an acknowledgement, which comes only every 16 packets */
+	POLL_ASK,   /* ids are missing, or there was no reply */
 };
 
 enum { TEXT, POLL, QUEUES };
@@ -76,6 +79,7 @@ struct slot {
 	uint64_t gap_at; /* ns; packets overtaken by `gap_order` are lost then; 0: none are */
 	uint32_t gap_order;
 	uint32_t order;	  /* of the latest packet */
+	uint32_t probe;	  /* end of the packets in flight at the latest POLL_STATE */
 	uint32_t untimed; /* answers to packets up to this `order` are not used to measure the round
 			     trip */
 	bool stopped;
@@ -110,6 +114,8 @@ struct slot {
 	uint64_t backed_off; /* lower limit of its next time-out */
 	bool started;	     /* a packet was sent */
 	uint64_t moved_at;   /* when it last made progress, or sent the first packet */
+	uint64_t held_at; /* since then the window holds it back, which is no delay; 0: it does not
+			   */
 	uint64_t deadline;
 	uint64_t key; /* in the heap; at most `deadline` */
 	uint32_t heap_at;
@@ -143,6 +149,12 @@ struct tokd_engine {
 	uint64_t measured;   /* the time-out that these give; at first a guess */
 	uint64_t rto;	     /* the same, backed off until an answer can be timed */
 	uint32_t flight;     /* packets sent that were neither acknowledged nor declared lost */
+	uint32_t window;     /* while `flight` is at it, no text is sent; at most config.packets */
+	uint32_t towards;    /* packets that have arrived since it last changed */
+	uint64_t reduced_at; /* ns; what was sent before and was lost has reduced it */
+	uint64_t moved_at;   /* ns; a text made progress, or the first was sent; 0: none was */
+	bool limited;	     /* text waits for the window */
+	uint32_t turn;	     /* packets that the first text of the queue has sent */
 	uint32_t pending;    /* slots that are not free */
 	uint32_t cancelling; /* of these, without a request */
 	uint64_t cookie;     /* of the latest VALIDATE; 0: none yet */
@@ -225,12 +237,17 @@ slot_index(const struct tokd_engine *e, const struct slot *s)
 	return (uint32_t)(s - e->slot);
 }
 
+/* Of the packets from `ack` on. */
+static inline uint64_t
+flying(const struct slot *s)
+{
+	return low_bits(s->next - s->ack) & ~(s->sacked | s->lost);
+}
+
 static inline uint32_t
 in_flight(const struct slot *s)
 {
-	uint64_t all = low_bits(s->next - s->ack);
-
-	return (uint32_t)__builtin_popcountll(all & ~(s->sacked | s->lost));
+	return (uint32_t)__builtin_popcountll(flying(s));
 }
 
 /*
@@ -258,6 +275,13 @@ may_send(const struct slot *s)
 	return s->next < end || (s->lost & low_bits(s->limit - s->ack)) != 0;
 }
 
+/* The window alone holds it back. */
+static inline bool
+is_held_back(const struct tokd_engine *e, const struct slot *s)
+{
+	return e->limited && s->link[TEXT].queued && in_flight(s) == 0 && may_send(s);
+}
+
 /* engine.c */
 void engine_begin(struct tokd_engine *e, struct slot *s); /* a new stream for the slot's text */
 /* The same for a text in progress. Packets and replies of the old stream count no more. */
@@ -275,6 +299,8 @@ void engine_owe_cancel(struct tokd_engine *e, uint64_t stream_id, uint32_t ids);
 void engine_queue_text(struct tokd_engine *e, struct slot *s);
 void engine_queue_poll(struct tokd_engine *e, struct slot *s, enum poll_reason reason);
 void engine_dequeue(struct tokd_engine *e, struct slot *s);
+/* Asks for the state of a text in progress, unless it was asked behind what is in flight. */
+void engine_queue_probe(struct tokd_engine *e, struct slot *s);
 /* End of the ids to request; 0: none are known to be missing, or there is no room for them. */
 uint32_t engine_missing_end(const struct slot *s);
 
@@ -290,8 +316,12 @@ bool engine_ids_take(struct slot *s, const struct tokd_rep *rep, const void *ids
 /* engine_made.c: looks at new items. TOKD_PENDING, or what is wrong with them. */
 enum tokd_status engine_made_check(struct slot *s);
 
+/* engine_window.c */
+void engine_window_arrived(struct tokd_engine *e, uint32_t packets);
+void engine_window_lost(struct tokd_engine *e, uint64_t sent_at, uint64_t now);
+
 /* engine_time.c */
-void engine_rtt_sample(struct tokd_engine *e, uint64_t rtt);
+void engine_time_sample(struct tokd_engine *e, uint64_t rtt, uint64_t now);
 void engine_time_wait(struct tokd_engine *e, struct slot *s, uint64_t now);
 void engine_time_set(struct tokd_engine *e, struct slot *s, uint64_t deadline);
 void engine_time_add(struct tokd_engine *e, struct slot *s);

@@ -64,6 +64,20 @@ engine_queue_poll(struct tokd_engine *e, struct slot *s, enum poll_reason reason
 }
 
 void
+engine_queue_probe(struct tokd_engine *e, struct slot *s)
+{
+	uint32_t end;
+
+	if (in_flight(s) == 0)
+		return;
+	end = s->ack + 64 - (uint32_t)__builtin_clzll(flying(s));
+	if (s->ack < s->probe && s->probe <= end)
+		return; /* one above it is of packets that were lost */
+	s->probe = end;
+	engine_queue_poll(e, s, POLL_STATE);
+}
+
+void
 engine_dequeue(struct tokd_engine *e, struct slot *s)
 {
 	take_out(e, TEXT, s);
@@ -144,7 +158,7 @@ packets_of(
 {
 	uint32_t n = 0;
 
-	while (n < max && e->flight < e->config.packets && may_send(s)) {
+	while (n < max && e->flight < e->window && may_send(s)) {
 		uint64_t lost = s->lost & low_bits(s->limit - s->ack);
 		uint32_t packet = s->next;
 
@@ -156,10 +170,16 @@ packets_of(
 		}
 		build(e, s, packet, &out[n++], now);
 		e->flight++;
+		e->turn++;
 	}
 	if (n > 0) {
+		if (e->moved_at == 0)
+			e->moved_at = now;
 		if (!s->started)
 			s->moved_at = s->r->since != 0 ? s->r->since : now;
+		if (s->held_at != 0)
+			s->moved_at += now - s->held_at;
+		s->held_at = 0;
 		s->started = true;
 		engine_time_wait(e, s, now);
 	}
@@ -227,6 +247,24 @@ last_acks(struct tokd_engine *e, struct tokd_packet *out, uint32_t max)
 	return n;
 }
 
+/* If the window holds back the first text: after its turn others go on when there is room. */
+static void
+wait_for_window(struct tokd_engine *e)
+{
+	struct slot *s;
+
+	e->limited = e->queue[TEXT].head != NOBODY && e->flight >= e->window;
+	if (!e->limited)
+		return;
+	s = &e->slot[e->queue[TEXT].head];
+	engine_queue_probe(e, s);
+	if (e->turn < TURN)
+		return;
+	pop(e, TEXT);
+	push(e, TEXT, s);
+	e->turn = 0;
+}
+
 uint32_t
 tokd_engine_packets(struct tokd_engine *e, struct tokd_packet *out, uint32_t max, uint64_t now)
 {
@@ -239,8 +277,10 @@ tokd_engine_packets(struct tokd_engine *e, struct tokd_packet *out, uint32_t max
 		if (may_send(s))
 			break; /* no room in `out`, or too many packets in flight */
 		pop(e, TEXT);
+		e->turn = 0;
 	}
 	n_text = n;
+	wait_for_window(e);
 	n += polls(e, out + n, max - n, now);
 	n += last_acks(e, out + n, max - n);
 	e->stats.polls += n - n_text;

@@ -112,7 +112,7 @@ again(struct tokd_engine *e, struct slot *s, const struct tokd_rep *rep, uint64_
 	s->next = s->ack = 0;
 	if (rep->reason != TOKD_R_BUSY)
 		s->stream_id += e->config.requests;
-	s->moved_at = now;
+	s->moved_at = e->moved_at = now;
 	if (pause) {
 		s->pausing = true;
 		engine_time_set(e, s, now + pause_of(s, rep, now));
@@ -139,13 +139,15 @@ validate(struct tokd_engine *e, struct slot *s, const struct tokd_rep *rep, uint
 		return;
 	}
 	e->cookie = s->cookie = rep->cookie;
-	s->moved_at = now;
+	s->moved_at = e->moved_at = now;
 	s->known = s->known || rep->ack > 0;
 	if (s->known) {
 		engine_queue_poll(e, s, POLL_ASK);
 	} else {
 		e->flight -= in_flight(s);
 		engine_dequeue(e, s);
+		if (s->before < s->next)
+			s->before = s->next;
 		engine_begin(e, s);
 	}
 	engine_time_wait(e, s, now);
@@ -374,10 +376,13 @@ tokd_engine_take(struct tokd_engine *e, const void *datagram, size_t len, uint64
 		return;
 	}
 	if (moved) {
-		s->moved_at = s->busy_at = now;
+		s->moved_at = s->busy_at = e->moved_at = now;
+		s->held_at = 0;
 		s->backed_off = 0;
 	}
 	engine_queue_text(e, s);
+	if (e->limited && may_send(s))
+		engine_queue_probe(e, s);
 	answer(e, s, &rep);
 	engine_time_wait(e, s, now);
 }

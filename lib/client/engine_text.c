@@ -29,12 +29,12 @@ sample(struct tokd_engine *e, struct slot *s, uint32_t packet, uint64_t now)
 	const struct sent *sent = sent_of(s, packet);
 
 	if (sent->order > s->untimed)
-		engine_rtt_sample(e, now - sent->at);
+		engine_time_sample(e, now - sent->at, now);
 }
 
 /* Of the missing packets that `newest` has overtaken: which are lost, and when the others are. */
 static void
-find_lost(const struct tokd_engine *e, struct slot *s, uint32_t newest, uint64_t now)
+find_lost(struct tokd_engine *e, struct slot *s, uint32_t newest, uint64_t now)
 {
 	const bool due = s->gap_at != 0 && now >= s->gap_at;
 	bool waits = false;
@@ -43,12 +43,15 @@ find_lost(const struct tokd_engine *e, struct slot *s, uint32_t newest, uint64_t
 	if (s->sacked != 0)
 		holes = low_bits(64 - (uint32_t)__builtin_clzll(s->sacked)) & ~s->sacked & ~s->lost;
 	for (; holes != 0; holes &= holes - 1) {
-		const uint32_t order = sent_of(s, s->ack + (uint32_t)__builtin_ctzll(holes))->order;
+		const struct sent *sent = sent_of(s, s->ack + (uint32_t)__builtin_ctzll(holes));
 
-		if (order + REORDERED <= newest || (due && order < s->gap_order))
+		if (sent->order + REORDERED <= newest || (due && sent->order < s->gap_order)) {
 			s->lost |= holes & -holes;
-		else if (order < newest)
+			if (sent->order + REORDERED <= newest) /* else it may only be late */
+				engine_window_lost(e, sent->at, now);
+		} else if (sent->order < newest) {
 			waits = true;
+		}
 	}
 	if (due || !waits)
 		s->gap_at = 0;
@@ -96,6 +99,12 @@ pass_over(struct tokd_engine *e, struct slot *s, uint32_t end)
 	e->flight += in_flight(s);
 }
 
+static uint32_t
+not_arrived(const struct slot *s)
+{
+	return (uint32_t)__builtin_popcountll(low_bits(s->next - s->ack) & ~s->sacked);
+}
+
 bool
 engine_text_heard(struct tokd_engine *e, struct slot *s, const struct tokd_rep *rep, uint64_t now)
 {
@@ -107,6 +116,7 @@ engine_text_heard(struct tokd_engine *e, struct slot *s, const struct tokd_rep *
 	 */
 	uint64_t held = rep->sack << 1, held_before = shift_up(held, by);
 	bool moved = by > 0;
+	uint32_t missing;
 
 	if (rep->ack > s->next && rep->ack <= s->before)
 		pass_over(e, s, rep->ack);
@@ -117,6 +127,7 @@ engine_text_heard(struct tokd_engine *e, struct slot *s, const struct tokd_rep *
 		engine_time_none(s); /* they wait in the appliance, not on the way */
 	}
 	e->flight -= in_flight(s);
+	missing = not_arrived(s);
 	if (held != 0)
 		newest = newest_of(s, (low_bits(by) | held_before) & low_bits(s->next - s->ack));
 	if (by > 0) {
@@ -129,11 +140,14 @@ engine_text_heard(struct tokd_engine *e, struct slot *s, const struct tokd_rep *
 		moved |= take_held(e, s, held, newest, now);
 	else
 		s->gap_at = 0;
-	/* A stopped appliance dropped packets: send them again when it continues. */
-	if (rep->credit != 0 && s->stopped) {
-		s->stopped = false;
+	engine_window_arrived(e, missing - not_arrived(s));
+	/*
+	 * A stopped appliance dropped packets: send them again when it continues. They are not in
+	 * flight meanwhile, so that other texts go on.
+	 */
+	if (s->stopped)
 		s->lost = low_bits(s->next - s->ack) & ~s->sacked;
-	}
+	s->stopped &= rep->credit == 0;
 	s->limit = rep->ack + rep->credit;
 	e->flight += in_flight(s);
 	return moved;

@@ -6,28 +6,6 @@
  */
 #include "engine.h"
 
-/* RFC 6298, section 2. */
-void
-engine_rtt_sample(struct tokd_engine *e, uint64_t rtt)
-{
-	uint64_t spread;
-
-	if (e->srtt == 0) {
-		e->srtt = rtt;
-		e->rttvar = rtt / 2;
-	} else {
-		uint64_t off = e->srtt > rtt ? e->srtt - rtt : rtt - e->srtt;
-
-		e->rttvar = (3 * e->rttvar + off) / 4;
-		e->srtt = (7 * e->srtt + rtt) / 8;
-	}
-	spread = 4 * e->rttvar > TICK ? 4 * e->rttvar : TICK;
-	e->rto = e->srtt + spread;
-	if (e->rto < e->config.rto_least_ns)
-		e->rto = e->config.rto_least_ns;
-	e->measured = e->rto;
-}
-
 /* Nothing to send: all text has arrived, or there is no credit. */
 static bool
 is_idle(const struct slot *s)
@@ -65,6 +43,45 @@ engine_time_wait(struct tokd_engine *e, struct slot *s, uint64_t now)
 	if (s->gap_at != 0 && s->gap_at < at)
 		at = s->gap_at;
 	engine_time_set(e, s, at);
+}
+
+/* What was sent while the time-out was backed off need not wait for so long. */
+static void
+wait_less(struct tokd_engine *e, uint64_t now)
+{
+	for (uint32_t i = 0; i < e->pending; i++) { /* a slot that moves goes to a lower place */
+		struct slot *s = &e->slot[e->heap[i]];
+
+		if (s->r == NULL || !s->started || s->pausing || s->held_at != 0)
+			continue;
+		if (s->deadline > now + silence(e, s))
+			engine_time_wait(e, s, now);
+	}
+}
+
+/* RFC 6298, section 2. */
+void
+engine_time_sample(struct tokd_engine *e, uint64_t rtt, uint64_t now)
+{
+	const uint64_t before = e->rto;
+	uint64_t spread;
+
+	if (e->srtt == 0) {
+		e->srtt = rtt;
+		e->rttvar = rtt / 2;
+	} else {
+		uint64_t off = e->srtt > rtt ? e->srtt - rtt : rtt - e->srtt;
+
+		e->rttvar = (3 * e->rttvar + off) / 4;
+		e->srtt = (7 * e->srtt + rtt) / 8;
+	}
+	spread = 4 * e->rttvar > TICK ? 4 * e->rttvar : TICK;
+	e->rto = e->srtt + spread;
+	if (e->rto < e->config.rto_least_ns)
+		e->rto = e->config.rto_least_ns;
+	e->measured = e->rto;
+	if (before > 2 * e->rto)
+		wait_less(e, now);
 }
 
 static uint64_t
@@ -180,9 +197,14 @@ time_out(struct tokd_engine *e, struct slot *s, uint64_t now)
 	e->flight -= in_flight(s);
 	s->sacked &= ~UINT64_C(1); /* it was held; it may have been dropped since */
 	missing = low_bits(s->next - s->ack) & ~s->sacked;
-	for (uint32_t i = 0; i < AGAIN_BURST && missing != 0; i++, missing &= missing - 1)
-		s->lost |= missing & -missing;
+	for (uint64_t m = missing & ~s->lost; m != 0; m &= m - 1)
+		engine_window_lost(e, sent_of(s, s->ack + (uint32_t)__builtin_ctzll(m))->at, now);
+	s->lost = missing;
 	e->flight += in_flight(s);
+	for (uint32_t i = 1; i < AGAIN_BURST; i++)
+		missing &= missing - 1;
+	if (missing != 0 && s->ack + (uint32_t)__builtin_ctzll(missing) < s->limit)
+		s->limit = s->ack + (uint32_t)__builtin_ctzll(missing) + 1;
 	back_off(e, s);
 	engine_queue_text(e, s);
 	engine_queue_poll(e, s, POLL_ASK);
@@ -214,6 +236,24 @@ wait_for_caller(struct slot *s, uint64_t now)
 	s->took = false;
 }
 
+/*
+ * If nothing moves for the time limit, what the window holds back ends at once. It would have its
+ * turn, and end so, one text after the other.
+ */
+static void
+give_up_if_late(struct tokd_engine *e, uint64_t now)
+{
+	uint32_t next;
+
+	if (now < e->moved_at + e->config.timeout_ns)
+		return;
+	for (uint32_t i = e->queue[TEXT].head; i != NOBODY; i = next) {
+		next = e->slot[i].link[TEXT].next;
+		if (is_held_back(e, &e->slot[i]))
+			engine_finish(e, &e->slot[i], TOKD_E_TIMEOUT);
+	}
+}
+
 uint32_t
 tokd_engine_tick(struct tokd_engine *e, uint64_t now)
 {
@@ -237,8 +277,14 @@ tokd_engine_tick(struct tokd_engine *e, uint64_t now)
 			engine_begin(e, s);
 			s->limit = 1; /* a refused text costs the appliance one packet */
 			engine_time_wait(e, s, now);
+		} else if (is_held_back(e, s)) {
+			if (s->held_at == 0)
+				s->held_at = now;
+			engine_time_set(e, s, e->moved_at + e->config.timeout_ns);
+			give_up_if_late(e, now);
 		} else if (now >= s->moved_at + e->config.timeout_ns) {
 			engine_finish(e, s, TOKD_E_TIMEOUT);
+			give_up_if_late(e, now);
 		} else if (s->gap_at != 0 && now >= s->gap_at) {
 			engine_text_gap(e, s, now);
 			engine_queue_text(e, s);

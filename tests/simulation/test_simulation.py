@@ -39,13 +39,15 @@ def test_limits_are_kept_beside_attackers_and_in_overload(table: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_on_a_narrow_link_ids_are_right_and_most_of_it_is_used() -> None:
+def test_on_a_narrow_link_ids_are_right_and_clients_share_it() -> None:
     done = simulated("--bottleneck")
     assert done.returncode == 0, done.stdout + done.stderr
     rows = [row.split("|") for row in done.stdout.splitlines()[2:]]
     assert len(rows) == 8
     for row in rows:
         assert float(row[7]) > 0.6 * float(row[1])  # goodput of the link's bits
+        assert float(row[8]) < 25  # percent sent again
+        assert float(row[12]) > 0.2  # of the client that got least, by that which got most
 
 
 def test_a_seed_replays_exactly() -> None:

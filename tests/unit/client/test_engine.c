@@ -756,10 +756,13 @@ TEST(of_many_that_are_late_at_once_a_few_are_tried)
 {
 	enum { N = 128, A_TICK = 16 };
 	struct tokd_engine_config config = many(N);
-	struct world *w = world_make(&config);
+	struct world *w;
 	static struct tokd_packet out[2 * N];
 	static struct tokd_request r[N];
 	uint64_t late = 20 * MS, now;
+
+	config.packets = 2 * N; /* the first loss leaves enough for all */
+	w = world_make(&config);
 
 	for (uint32_t i = 0; i < N; i++) {
 		r[i] = (struct tokd_request){.text = "text", .len = 4};

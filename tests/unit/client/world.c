@@ -326,6 +326,10 @@ server_answer(struct server *s, const uint8_t *packet, uint32_t len, uint8_t (*o
 		feed(s, st, &req, packet + sizeof(req));
 	if (req.ids_ack > st->acked)
 		st->acked = req.ids_ack;
+	if (req.type == TOKD_DATA && st->ack == req.packet + 1 && !st->done &&
+		++st->unreplied < s->reply_every)
+		return 0;
+	st->unreplied = 0;
 	s->cancels += !!(req.flags & TOKD_F_CANCEL);
 	st->failed = st->failed || (req.flags & TOKD_F_CANCEL && !st->generates);
 	if (st->failed) {

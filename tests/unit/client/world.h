@@ -24,6 +24,7 @@ struct stream {
 	uint8_t *text; /* of TEXT_MAX bytes */
 	uint8_t *has;  /* of each packet */
 	uint32_t ack, last, end, text_crc, total, ids_crc;
+	uint32_t unreplied; /* packets in order since a reply */
 	bool done, decodes;
 	bool failed; /* a CANCEL came before the text was complete */
 	/* Of a prompt. `total` counts bytes of the answer that were sent, `made` ids. */
@@ -37,6 +38,7 @@ struct server {
 	struct stream stream[STREAMS];
 	uint32_t n, window, most_ahead;
 	uint32_t payload;      /* bytes of text in each packet but the last */
+	uint32_t reply_every;  /* packets of a text that is not complete; 0: each */
 	uint32_t refuse_first; /* so many DATA packets are answered with `reason` */
 	uint32_t reason, retry_ms;
 	uint64_t cookie; /* without it no stream begins; 0: every one does */

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Congestion control: how many packets of text are in flight, and whose. */
+#include <engine.h>
+
+#include "world.h"
+
+static struct world *
+world_of(uint32_t requests, uint32_t packets)
+{
+	const struct tokd_engine_config config = {.epoch = 77,
+		.requests = requests,
+		.packets = packets,
+		.payload = TOKD_WIRE_PAYLOAD,
+		.timeout_ns = 5000 * MS,
+		.rto_least_ns = 5 * MS,
+		.first_stream_id = 1000};
+
+	return world_make(&config);
+}
+
+/* The least window during a text of 64 packets, of which each `lose`-th is lost once. */
+static uint32_t
+least_window(struct world *w, uint32_t lose)
+{
+	uint32_t least = UINT32_MAX;
+	struct text t;
+
+	text_begin(w, &t, 64 * TOKD_WIRE_PAYLOAD, 0, 0);
+	(void)world_step(w);
+	for (uint32_t i = w->n_wire; i-- > 0;) {
+		const struct tokd_req *req = (const void *)w->wire[i].data;
+
+		if (w->wire[i].to_server && req->packet % lose == lose - 1)
+			w->wire[i] = w->wire[--w->n_wire];
+	}
+	while (tokd_engine_done(w->e) == NULL) {
+		assert_true(world_step(w));
+		least = w->e->window < least ? w->e->window : least;
+	}
+	text_right(&t);
+	return least;
+}
+
+WORLD_TEST_IN(a_loss_halves_the_window_once_a_round_trip, world_of(1, 128))
+{
+	assert_int_equal(least_window(w, 65), 128);
+	assert_int_equal(least_window(w, 20), 64);
+	assert_in_range(least_window(w, 60), 32, 33);
+}
+
+/* Then it goes on as soon as it can. */
+WORLD_TEST_IN(what_is_lost_again_and_again_leaves_two_packets, world_of(1, 128))
+{
+	struct text t;
+
+	w->server.reply_every = 16;
+	w->lose = 1000;
+	text_begin(w, &t, 64 * TOKD_WIRE_PAYLOAD, 0, 0);
+	while (w->now < 3000 * MS)
+		assert_true(world_step(w));
+	assert_int_equal(w->e->window, 2);
+	w->lose = 0;
+	world_run(w, 1);
+	assert_true(w->now < 3300 * MS);
+	text_right(&t);
+}
+
+WORLD_TEST_IN(the_window_grows_by_a_packet_a_round_trip_up_to_the_limit, world_of(1, 9))
+{
+	struct text t;
+
+	w->e->window = 4;
+	text_run(w, &t, 4 * TOKD_WIRE_PAYLOAD, 0, 0);
+	assert_int_equal(w->e->window, 5);
+	text_right(&t);
+	text_run(w, &t, (5 + 6 + 7) * TOKD_WIRE_PAYLOAD, 0, 0);
+	assert_int_equal(w->e->window, 8);
+	assert_int_equal(w->most_text, 7);
+	text_right(&t);
+	text_run(w, &t, 100 * TOKD_WIRE_PAYLOAD, 0, 0);
+	assert_int_equal(w->e->window, 9);
+	assert_int_equal(w->most_text, 9);
+	text_right(&t);
+}
+
+/* The appliance acknowledges every 16th packet, so below that the client has to ask. */
+WORLD_TEST_IN(a_small_window_needs_no_time_outs, world_of(8, 3))
+{
+	struct text t[8];
+
+	w->server.reply_every = 16;
+	for (uint32_t i = 0; i < 8; i++)
+		text_begin(w, &t[i], 50 * TOKD_WIRE_PAYLOAD, 0, 0);
+	world_run(w, 8);
+	assert_true(w->now < 8 * 50 / 2 * 2 * w->delay); /* two packets a round trip at least */
+	assert_in_range(w->server.polls, 8 * 50 / 3, 8 * 50);
+	for (uint32_t i = 0; i < 8; i++) {
+		assert_int_equal(t[i].r.retransmits + t[i].r.asks, 0);
+		text_right(&t[i]);
+	}
+}
+
+WORLD_TEST_IN(a_lost_packet_in_a_small_window_needs_no_time_out, world_of(1, 3))
+{
+	uint32_t lost = 0;
+	struct text t;
+
+	w->server.reply_every = 16;
+	text_begin(w, &t, 40 * TOKD_WIRE_PAYLOAD, 0, 0);
+	while (tokd_engine_done(w->e) == NULL) {
+		assert_true(world_step(w));
+		for (uint32_t i = 0; i < w->n_wire && lost < 3; i++) {
+			const struct tokd_req *req = (const void *)w->wire[i].data;
+
+			if (w->wire[i].to_server && req->packet == 10 * lost + 5) {
+				w->wire[i] = w->wire[--w->n_wire];
+				lost++;
+			}
+		}
+	}
+	assert_int_equal(t.r.retransmits, 3);
+	assert_int_equal(t.r.asks, 0);
+	text_right(&t);
+}
+
+WORLD_TEST_IN(texts_that_wait_for_the_window_take_turns, world_of(2, 4))
+{
+	struct text t[2];
+
+	for (uint32_t i = 0; i < 2; i++)
+		text_begin(w, &t[i], 100 * TOKD_WIRE_PAYLOAD, 0, 0);
+	world_run(w, 1);
+	assert_int_equal(t[0].r.status, TOKD_OK);
+	assert_in_range(t[1].r.arrived, 80, 99);
+	world_run(w, 1);
+	text_right(&t[0]);
+	text_right(&t[1]);
+}
+
+/* Each waits for some 800 round trips of 8 ms, longer than the time limit. */
+WORLD_TEST_IN(a_text_that_waits_its_turn_is_not_late, world_of(110, 2))
+{
+	static struct text t[110];
+
+	w->delay = 4 * MS;
+	text_run(w, &t[0], 1, 0, 0);
+	text_right(&t[0]);
+	w->now += 20000 * MS; /* nothing was asked meanwhile */
+	for (uint32_t i = 0; i < 110; i++)
+		text_begin(w, &t[i], 20 * TOKD_WIRE_PAYLOAD, 0, 0);
+	world_run(w, 110);
+	for (uint32_t i = 0; i < 110; i++) {
+		assert_int_equal(t[i].r.retransmits + t[i].r.asks, 0);
+		text_right(&t[i]);
+	}
+}
+
+/* Those that wait for the window do not have their turns first. */
+WORLD_TEST_IN(all_texts_to_a_dead_appliance_fail_within_twice_the_limit, world_of(300, 256))
+{
+	static struct text t[300];
+
+	w->lose = 1000;
+	for (uint32_t i = 0; i < 300; i++)
+		text_begin(w, &t[i], (i % 2 + 1) * 30 * TOKD_WIRE_PAYLOAD, 0, 0);
+	world_run(w, 300);
+	assert_true(w->now < 10000 * MS);
+	for (uint32_t i = 0; i < 300; i++) {
+		assert_int_equal(t[i].r.status, TOKD_E_TIMEOUT);
+		text_free(&t[i]);
+	}
+}
+
+WORLD_TEST_IN(a_time_out_that_was_backed_off_does_not_last, world_of(2, 128))
+{
+	struct tokd_packet lost;
+	struct text t[2];
+
+	w->e->rto = 1000 * MS;
+	text_begin(w, &t[0], 100, 0, 0);
+	assert_int_equal(tokd_engine_packets(w->e, &lost, 1, w->now), 1);
+	text_begin(w, &t[1], 100, 0, 0);
+	world_run(w, 2);
+	assert_true(w->now < 10 * MS);
+	text_right(&t[0]);
+	text_right(&t[1]);
+}
+
+WORLD_TEST_IN(a_text_without_credit_leaves_the_window_to_others, world_of(2, 8))
+{
+	struct text t[2];
+
+	w->server.window = 0;
+	text_begin(w, &t[0], 10 * TOKD_WIRE_PAYLOAD, 0, 0);
+	do
+		assert_true(world_step(w));
+	while (w->n_wire > 0);
+	w->server.window = TOKD_WIRE_WINDOW;
+	text_begin(w, &t[1], 10 * TOKD_WIRE_PAYLOAD, 0, 0);
+	world_run(w, 1);
+	assert_int_equal(t[0].r.status, TOKD_PENDING);
+	assert_true(w->now < MS);
+	text_right(&t[1]);
+	world_run(w, 1);
+	assert_int_equal(w->e->window, 8); /* nothing was lost on the way */
+	text_right(&t[0]);
+}
+
+/*
+ * Packets that followed the refused one have begun the text. Sent again in a small window, fewer
+ * have been sent than are acknowledged.
+ */
+WORLD_TEST_IN(a_text_that_began_behind_a_validate_goes_on, world_of(1, 128))
+{
+	struct text t;
+
+	w->server.cookie = 7;
+	text_begin(w, &t, 100 * TOKD_WIRE_PAYLOAD, 0, 0);
+	(void)world_step(w);
+	assert_int_equal(w->server.validates, 1);
+	w->server.cookie = 0;
+	while (w->e->cookie == 0)
+		assert_true(world_step(w));
+	w->e->window = 2;
+	world_run(w, 1);
+	assert_true(w->now < 5 * MS);
+	text_right(&t);
+}
+
+/* The path grows meanwhile: what was cut for the smaller one is not cut again. */
+WORLD_TEST_IN(a_text_that_has_begun_keeps_its_packets_when_the_path_grows, world_of(1, 128))
+{
+	struct text t;
+
+	w->server.cookie = 7;
+	text_begin(w, &t, 100 * TOKD_WIRE_PAYLOAD, 0, 0);
+	(void)world_step(w);
+	w->server.cookie = 0;
+	tokd_engine_path(w->e, 3 * TOKD_WIRE_PAYLOAD, TOKD_WIRE_PAYLOAD, w->now);
+	world_run(w, 1);
+	assert_int_equal(t.r.packets, 100);
+	text_right(&t);
+}

@@ -80,11 +80,9 @@ void
 order_ask(struct tokg_cuda *c)
 {
 	struct tokg_device *const d = &c->d;
-	int ordering = -1;
+	const int ordering =
+		tokg_cuda_attribute(c->index, cudaDevAttrGPUDirectRDMAWritesOrdering, -1);
 
-	if (cudaDeviceGetAttribute(&ordering, cudaDevAttrGPUDirectRDMAWritesOrdering, c->index) !=
-		cudaSuccess)
-		ordering = -1;
 	d->order = ordering >= cudaGPUDirectRDMAWritesOrderingOwner ? TOKG_ORDER_FAST
 								    : TOKG_ORDER_STRICT;
 	snprintf(d->order_reason, sizeof(d->order_reason),

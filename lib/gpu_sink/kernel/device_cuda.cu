@@ -104,7 +104,8 @@ sharing_tell(struct tokg_cuda *c, bool shared, int processors)
 bool
 workers_count(struct tokg_cuda *c, uint32_t asked, struct tokg_error *err)
 {
-	int of_one = 0, processors = 0, shared = 0;
+	const bool shared = tokg_cuda_attribute(c->index, cudaDevAttrMpsEnabled, 0) != 0;
+	int of_one = 0, processors = 0;
 	const void *const kernel = c->as_graphs ? tokg_graphs_kernel() : kernel_of(c);
 	int64_t most;
 
@@ -114,9 +115,7 @@ workers_count(struct tokg_cuda *c, uint32_t asked, struct tokg_error *err)
 		!tokg_cuda_good(c,
 			cudaDeviceGetAttribute(
 				&processors, cudaDevAttrMultiProcessorCount, c->index),
-			"number of multiprocessors", err) ||
-		!tokg_cuda_good(c, cudaDeviceGetAttribute(&shared, cudaDevAttrMpsEnabled, c->index),
-			"whether MPS shares it", err))
+			"number of multiprocessors", err))
 		return false;
 	const int64_t others = 1 + (c->d.geometry.lanes > 0);
 
@@ -134,7 +133,7 @@ workers_count(struct tokg_cuda *c, uint32_t asked, struct tokg_error *err)
 			"device cuda:%d: %u workers, it holds %lld beside the scanner", c->index,
 			asked, (long long)most);
 	c->workers = asked > 0 ? asked : (uint32_t)most;
-	sharing_tell(c, shared != 0, processors);
+	sharing_tell(c, shared, processors);
 	return true;
 }
 
@@ -201,6 +200,7 @@ cuda_stop(struct tokg_device *d, enum tokg_stop how, uint32_t timeout_ms, struct
 	if (stop_write(c, how) < 0)
 		return unwritable(c, "the stop word", err);
 	while ((e = cudaStreamQuery(c->kernel)) == cudaErrorNotReady) {
+		(void)cudaGetLastError(); /* else the next launch would seem to fail with it */
 		if (host_ms() > until) {
 			tokg_wrong(err, "device cuda:%d: the kernel runs on after %u ms", c->index,
 				timeout_ms);

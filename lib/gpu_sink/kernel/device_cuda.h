@@ -49,6 +49,18 @@ tokg_cuda_good(const struct tokg_cuda *c, cudaError_t e, const char *what, struc
 	       tokg_wrong(err, "device cuda:%d: %s: %s", c->index, what, cudaGetErrorString(e));
 }
 
+/* An attribute of the GPU; `otherwise` if this driver does not know it. */
+static inline int
+tokg_cuda_attribute(int index, cudaDeviceAttr which, int otherwise)
+{
+	int value;
+
+	if (cudaDeviceGetAttribute(&value, which, index) == cudaSuccess)
+		return value;
+	(void)cudaGetLastError(); /* else the next launch would seem to fail with it */
+	return otherwise;
+}
+
 /* Looks up a function of the driver. NULL: this driver does not have it. */
 static inline void *
 tokg_cuda_function(const char *name)
@@ -57,10 +69,11 @@ tokg_cuda_function(const char *name)
 	void *f = NULL;
 
 	if (cudaGetDriverEntryPointByVersion(name, &f, 12000, cudaEnableDefault, &found) !=
-			cudaSuccess ||
-		found != cudaDriverEntryPointSuccess)
+		cudaSuccess) {
+		(void)cudaGetLastError(); /* as above */
 		return NULL;
-	return f;
+	}
+	return found == cudaDriverEntryPointSuccess ? f : NULL;
 }
 
 /*

@@ -11,8 +11,9 @@
 #include "embed.cuh"
 #include "produce.cuh"
 
+/* At most half of a multiprocessor, as produce_cuda_workers leaves it. */
 __global__ void
-__launch_bounds__(TOKG_BLOCK, 1) produce_blocks(const __grid_constant__ produce_plan p)
+__launch_bounds__(TOKG_BLOCK, 2) produce_blocks(const __grid_constant__ produce_plan p)
 {
 	__shared__ produce_shared shared;
 	tokg_block b = tokg_block_here(false);
@@ -153,14 +154,12 @@ kernel_ready(cuda_produce *c, struct tokg_error *err)
 extern "C" uint32_t
 produce_cuda_workers(int index, uint32_t of_one, uint32_t others)
 {
-	int processors = 0, shared = 0;
+	const uint32_t all =
+		of_one * (uint32_t)tokg_cuda_attribute(index, cudaDevAttrMultiProcessorCount, 0);
 
-	if (cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, index) !=
-			cudaSuccess ||
-		cudaDeviceGetAttribute(&shared, cudaDevAttrMpsEnabled, index) != cudaSuccess ||
-		shared != 0 || of_one * (uint32_t)processors <= 1 + others)
+	if (tokg_cuda_attribute(index, cudaDevAttrMpsEnabled, 0) != 0 || all <= 1 + others)
 		return TOKG_WORKERS_DEFAULT;
-	return of_one * (uint32_t)processors - 1 - others;
+	return all - 1 - others;
 }
 
 extern "C" struct produce *

@@ -184,10 +184,10 @@ host_ring_get(struct tokg_cuda *c, uint64_t bytes, struct tokg_error *err)
 		return false;
 	c->registered = tokg_cuda_good(c,
 		cudaHostRegister(c->host_ring.at, c->host_ring.bytes, cudaHostRegisterMapped),
-		"--ring host: giving it the ring's memory", err);
+		"--ring host: it cannot use the ring's memory", err);
 	if (!c->registered ||
 		!tokg_cuda_good(c, cudaHostGetDevicePointer(&c->region, c->host_ring.at, 0),
-			"--ring host: mapping the ring's memory", err))
+			"--ring host: it cannot map the ring's memory", err))
 		return false;
 	c->d.region = c->host_ring.at;
 	c->d.region_fd = c->host_ring.fd;

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from bench.gpu_check import build, figures, main, parts, report
-from bench.gpu_check.phases import a_exact, c_processes, e_engines
+from bench.gpu_check.phases import a_exact, a_times, c_processes, e_engines, e_graphs
 from bench.gpu_check.run import Late, NotRun, Run, Wrong
 from ended import ended
 
@@ -182,6 +182,26 @@ def test_rows_that_hang_in_one_ring_are_time_and_the_other_ring_is_tried(monkeyp
     result = one(a_exact.rows_against_numpy, 20, tmp_path)
     assert (result["state"], result["right"]) == ("not run", ["ring host"])
     assert result["why"].startswith("time: ring gpu") and main.failed({"parts": [result]})
+
+
+NO_HOST_RING = "device cuda:0: --ring host: it cannot use the ring's memory: not supported"
+
+
+@pytest.mark.parametrize("function", [a_times.looks, e_graphs.beside_workers])
+def test_a_ring_that_cannot_be_in_host_memory_is_no_failure_of_the_other(
+    function, monkeypatch, tmp_path
+):
+    def measured(run: Run, mode: str, ring: str, **_: object) -> dict:
+        if ring == "host":
+            run.failed(mode, 1, "", f"a warning\n{NO_HOST_RING}\n")
+        run.right("the GPU's ring")
+        return {**SAID, "compared": 0, "done": 1, "out_of_time": 0}
+
+    monkeypatch.setattr(Run, "on_gpu", True)
+    monkeypatch.setattr(Run, "measured", measured)
+    result = one(function, 20, tmp_path)
+    assert result["state"] == "right" and not main.failed({"parts": [result]})
+    assert set(result["skipped"]) == {f"ring host: {NO_HOST_RING}"}
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from .run import Run, Wrong, environment, python
+from .run import NotRun, Run, Wrong, environment, no_host_ring, python
 from .subscriber import ids_of
 
 ROWS, DIM = 1000, 256
@@ -78,6 +78,9 @@ class Agent(Process):
         while self.log.read_text(errors="replace").count("ready: ") == had:
             if self.process.poll() is not None or time.monotonic() > until:
                 self.kill()
+                why = no_host_ring(self.said())
+                if why is not None:
+                    raise NotRun(why)
                 raise Wrong(f"tokd-gpu is not ready after {READY_S} s:\n{self.said()}")
             time.sleep(0.02)
 

@@ -25,8 +25,14 @@ NO_GPU = 77
 # With these a launch or a copy would wait for the persistent kernel.
 UNWANTED = ("CUDA_LAUNCH_BLOCKING", "CUDA_DEVICE_MAX_CONNECTIONS", "TOKD_GPU_WORKERS")
 PHASE_OVER = "time: its phase is over"
+NO_HOST_RING = "--ring host: it cannot"  # what a device says that can have no ring there
 
 Word = Union[str, Path]
+
+
+def no_host_ring(said: str) -> str | None:
+    """Why the ring cannot be in host memory, in the words of a device."""
+    return next((line.strip() for line in said.splitlines() if NO_HOST_RING in line), None)
 
 
 def python() -> str:
@@ -36,6 +42,13 @@ def python() -> str:
 
 class NotRun(Exception):
     """The part cannot run here, for the reason in the message."""
+
+
+class PhaseOver(NotRun):
+    """There is no time left."""
+
+    def __init__(self) -> None:
+        super().__init__(PHASE_OVER)
 
 
 class Late(NotRun):
@@ -112,6 +125,18 @@ class Run:
         except Wrong as why:
             self.wrong(f"{title}: {why}")
 
+    @contextlib.contextmanager
+    def at_ring(self, ring: str) -> Iterator[None]:
+        """What is done with one of the rings: where it fails, the other one may do better."""
+        try:
+            yield
+        except Late as why:
+            self.record("late", f"ring {ring}: {why}")
+        except PhaseOver:
+            raise
+        except NotRun as why:
+            self.skipped(f"ring {ring}: {why}")
+
     # Programs
 
     def call(
@@ -119,7 +144,7 @@ class Run:
     ) -> tuple[int, str, str]:
         """Exit code, stdout, stderr. HUNG: it timed out; 127: it cannot be started.
 
-        Raises NotRun if it might have ended in time, and the end of the phase came first.
+        Raises PhaseOver if it might have ended in time, and the end of the phase came first.
         """
         asked = limit_s or math.inf
         limit = max(1.0, min(asked, self.left_s() - 2))
@@ -138,7 +163,7 @@ class Run:
             )
         except subprocess.TimeoutExpired as late:
             if cut:
-                raise NotRun(PHASE_OVER) from late
+                raise PhaseOver from late
             return (
                 HUNG,
                 _text(late.stdout),
@@ -149,11 +174,14 @@ class Run:
         status = end.returncode
         if status != 0 and time.monotonic() - began >= own_limit:
             if cut:
-                raise NotRun(PHASE_OVER)
+                raise PhaseOver
             status = HUNG  # by its own alarm, which a wrapper may report differently
         return status, _text(end.stdout), _text(end.stderr)
 
     def failed(self, what: str, status: int, output: str, errors: str) -> NoReturn:
+        why = no_host_ring(f"{output}\n{errors}")
+        if why is not None:
+            raise NotRun(why)
         if status == HUNG:
             raise Late(f"{what} timed out\n{errors.strip()[-OUTPUT_MOST:]}".strip())
         said = "\n".join(text.strip()[-OUTPUT_MOST:] for text in (output, errors) if text.strip())
@@ -178,8 +206,6 @@ class Run:
         words += [f"{name}={value}" for name, value in {"seed": self.seed, **numbers}.items()]
         words.append(f"limit_s={stop_after_s}")
         status, output, errors = self.call(words, stop_after_s + 40, TOKD_GPU_RING=ring)
-        if status != 0 and "--ring host: it cannot" in errors:
-            raise NotRun(errors.strip())
         if status != 0:
             self.failed(" ".join(str(word) for word in words[1:]), status, output, errors)
         said: dict[str, Any] = json.loads(output)

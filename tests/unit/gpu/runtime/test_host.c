@@ -154,3 +154,17 @@ TEST(what_an_old_driver_does_not_know_is_no_error)
 	assert_non_null(strstr(d->sharing, "without MPS"));
 	close_all(d);
 }
+
+TEST(memory_that_cannot_be_registered_is_named_as_tools_gpu_check_looks_for_it)
+{
+	struct tokg_device_config c = config(2);
+	struct tokg_error err = {""};
+
+	c.host_ring = true;
+	fake.no_register = true;
+	assert_null(tokg_device_cuda(&c, &err));
+	assert_string_equal(err.text,
+		"device cuda:0: --ring host: it cannot use the ring's memory: operation not "
+		"supported");
+	assert_int_equal(fake.allocations + fake.streams, 0);
+}

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ..parts import part
-from ..run import HUNG, NotRun, Run, Word
+from ..run import HUNG, NotRun, Run, Word, no_host_ring
 
 TESTS = ("test_consumer", "test_life", "test_hostile", "test_generate", "test_text")
 ROUNDS = "1000"  # of random slots: on a ring in GPU memory each word is a call of the driver
@@ -16,8 +16,9 @@ def tests_run(run: Run, name: str, ring: str, wrapper: tuple[str, ...] = (), **e
     env = {"TOKD_GPU_RING": ring, "TOKD_GPU_ROUNDS": ROUNDS, **env}
     status, output, errors = run.call(command, 100, **env)
     lines = output.splitlines()
-    if status != 0 and "--ring host: it cannot" in output + errors:
-        raise NotRun(errors.strip() or output.strip())
+    why = no_host_ring(f"{output}\n{errors}") if status != 0 else None
+    if why is not None:
+        raise NotRun(why)
     for line in lines:
         if line.startswith("# skipped: "):
             run.skipped(f"{name}, ring {ring}: {line[11:]}")
@@ -45,8 +46,6 @@ def tests_run(run: Run, name: str, ring: str, wrapper: tuple[str, ...] = (), **e
 @part("A", 70, "tests in C on the device", 90)
 def tests_in_c(run: Run) -> None:
     for ring in reversed(run.rings):  # the host's ring first: what is posted there is quick
-        for name in TESTS:
-            try:
+        with run.at_ring(ring):
+            for name in TESTS:
                 tests_run(run, name, ring)
-            except NotRun as why:
-                run.skipped(f"{name}, ring {ring}: {why}")

@@ -87,11 +87,16 @@ def produced_host(run: Run) -> None:
     rounds(run, "host")
 
 
+def look(run: Run, ring: str, slots: int) -> None:
+    title = f"a look at {slots} slots"
+    with run.apart(f"{title}, ring {ring}"):
+        said = run.measured("scan", ring, producers=4, slots=slots // 4, n_ids=1000)
+        run.timed(said, {"look": title}, goal(run, "look") if slots == 4096 else "")
+
+
 @part("A", 60, "polling an empty ring", 30)
 def looks(run: Run) -> None:
     for ring in run.rings:
-        for slots in (4096, 256) if ring == "gpu" else (256,):
-            title = f"a look at {slots} slots"
-            with run.apart(f"{title}, ring {ring}"):
-                said = run.measured("scan", ring, producers=4, slots=slots // 4, n_ids=1000)
-                run.timed(said, {"look": title}, goal(run, "look") if slots == 4096 else "")
+        with run.at_ring(ring):
+            for slots in (4096, 256) if ring == "gpu" else (256,):
+                look(run, ring, slots)

@@ -111,16 +111,17 @@ def kills(run: Run) -> None:
 def leaves(run: Run) -> None:
     more = [] if run.on_gpu else ["n_ids=1000"]
     for ring in run.rings:
-        began = time.monotonic()
-        words: list[Word] = [run.build.program("gpu_measure"), "leave", run.device, *more]
-        status, output, errors = run.call(words, 40, TOKD_GPU_RING=ring)
-        took = time.monotonic() - began
-        if status != 0:
-            run.failed(f"leave, ring {ring}", status, output, errors)
-        run.figure(what="begin to end of the process", ring=ring, value=took, unit="s")
-        run.right(f"ring {ring}: it ended, after {took:.1f} s in all")
-        run.measured("requests", "host", n=20, n_ids=1000)  # and the GPU serves the next
-        run.right(f"ring {ring}: the device serves the next process")
+        with run.at_ring(ring):
+            began = time.monotonic()
+            words: list[Word] = [run.build.program("gpu_measure"), "leave", run.device, *more]
+            status, output, errors = run.call(words, 40, TOKD_GPU_RING=ring)
+            took = time.monotonic() - began
+            if status != 0:
+                run.failed(f"leave, ring {ring}", status, output, errors)
+            run.figure(what="begin to end of the process", ring=ring, value=took, unit="s")
+            run.right(f"ring {ring}: it ended, after {took:.1f} s in all")
+            run.measured("produce", ring, n=20, tokens=8, check_every=1, n_ids=1000)
+            run.right(f"ring {ring}: the device serves the next process")
 
 
 # Has a client of MPS a context?

@@ -58,14 +58,16 @@ def memcheck(run: Run) -> None:
         ("test_hostile", "host"),
         ("test_consumer", "gpu"),
     ):
-        tests_run(run, name, ring, tuple(wrapper), **FEW)
+        with run.at_ring(ring):
+            tests_run(run, name, ring, tuple(wrapper), **FEW)
 
 
 @part("C", 91, "compute-sanitizer racecheck", 120)
 def racecheck(run: Run) -> None:
     wrapper = sanitizer(run, "racecheck")
     embeddings(run, wrapper)
-    tests_run(run, "test_consumer", "host", tuple(wrapper), **FEW)
+    with run.at_ring("host"):
+        tests_run(run, "test_consumer", "host", tuple(wrapper), **FEW)
 
 
 @part("C", 92, "compute-sanitizer synccheck", 60)

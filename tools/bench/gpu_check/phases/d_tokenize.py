@@ -101,22 +101,24 @@ def posted(run: Run, ring: str, name: str, way: list[Any], text: Path, **numbers
     return said
 
 
-@part("D", 30, "texts posted to rows done", 240)
-def rows(run: Run) -> None:
-    text, here = sample(run), ways(run)
-    one = {"n": 1000 if run.on_gpu else 20, "slots": 2}
+def rows_of(run: Run, ring: str, name: str, way: list[Any], text: Path) -> None:
     many = {"producers": 16, "slots": 64, "in_flight": 64, "n": 256}
     if not run.on_gpu:
         many = {"slots": 16, "in_flight": 16, "n": 32}
-    for name in (name for name in ROWS_WAYS if name in here):
-        for ring in run.rings:
-            with run.apart(f"{name}, ring {ring}"):
-                said = posted(run, ring, name, here[name], text, **one)
-                what = f"a text of {TEXT_BYTES} bytes, 1 in flight: {name}"
-                run.timed(said, {key: f"{word}, {what}" for key, word in SERIES.items()})
-                said = posted(run, ring, name, here[name], text, **many)
-                what = (
-                    f"{name}: {many.get('producers', 1) * many['slots']} texts in flight, to rows"
-                )
-                value = said["text_bytes"] / said["ns"]
-                run.figure(what=what, ring=said["ring"], value=value, unit="GB/s", note=RATE_NOTE)
+    said = posted(run, ring, name, way, text, n=1000 if run.on_gpu else 20, slots=2)
+    what = f"a text of {TEXT_BYTES} bytes, 1 in flight: {name}"
+    run.timed(said, {key: f"{word}, {what}" for key, word in SERIES.items()})
+    said = posted(run, ring, name, way, text, **many)
+    what = f"{name}: {many.get('producers', 1) * many['slots']} texts in flight, to rows"
+    value = said["text_bytes"] / said["ns"]
+    run.figure(what=what, ring=said["ring"], value=value, unit="GB/s", note=RATE_NOTE)
+
+
+@part("D", 30, "texts posted to rows done", 240)
+def rows(run: Run) -> None:
+    text, here = sample(run), ways(run)
+    for ring in run.rings:
+        with run.at_ring(ring):
+            for name in (name for name in ROWS_WAYS if name in here):
+                with run.apart(f"{name}, ring {ring}"):
+                    rows_of(run, ring, name, here[name], text)

@@ -38,23 +38,26 @@ def launch_times(run: Run) -> None:
 def tests_as_graphs(run: Run) -> None:
     gpu_needed(run)
     for ring in reversed(run.rings):
-        for name in TESTS:
-            try:
+        with run.at_ring(ring):
+            for name in TESTS:
                 tests_run(run, name, ring, TOKD_GPU_LAUNCH="graph")
-            except NotRun as why:
-                run.skipped(f"{name}, ring {ring}: {why}")
+
+
+def from_this_host(run: Run, how: str, graphs: int) -> None:
+    for kind, number in KINDS.items():
+        with run.apart(f"{kind}, {how}"):
+            said = run.measured("requests", "host", kind=number, n=2000, graphs=graphs)
+            started(run, said, f"{kind}, {how}")
+            for name in ("posted to done read", "seen to embedded"):
+                run.timed(said, {name: f"{name}, 2048 ids, {kind}, {how}"})
 
 
 @part("E", 40, "posted to done, graphs beside persistent workers", 90)
 def beside_workers(run: Run) -> None:
     gpu_needed(run)
     for how, graphs in MODES:
-        for kind, number in KINDS.items():
-            with run.apart(f"{kind}, {how}"):
-                said = run.measured("requests", "host", kind=number, n=2000, graphs=graphs)
-                started(run, said, f"{kind}, {how}")
-                for name in ("posted to done read", "seen to embedded"):
-                    run.timed(said, {name: f"{name}, 2048 ids, {kind}, {how}"})
+        with run.at_ring("host"):
+            from_this_host(run, how, graphs)
         for tokens in (8, 2048):
             title = f"{tokens} ids, 1 in flight, {how}"
             numbers = {"n": 10_000, "tokens": tokens, "graphs": graphs, "check_every": 1}

@@ -9,16 +9,21 @@ import os
 import platform
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from bench.gpu_check import build, figures, main, parts, report
+from bench.gpu_check.agent import Subscriber
 from bench.gpu_check.phases import a_exact, a_times, c_processes, e_engines, e_graphs
 from bench.gpu_check.run import Late, NotRun, Run, Wrong
+from dpdk_tokd.embeddings import layout
 from ended import ended
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -243,6 +248,31 @@ def test_an_engine_that_fails_leaves_the_others_their_figures(why, state, monkey
     assert main.failed({"parts": [result]})
     # With workers both engines are measured before any graph is made.
     assert [graphs for graphs, _ in result["facts"]["order"]] == [0] * 6 + [1] * 6
+
+
+def test_rows_that_cannot_be_shared_among_processes_are_no_failure(tmp_path):
+    """A subscriber that tokd-gpu refuses as it does where the GPU has no IPC handle."""
+    refusal = layout.REP.pack(
+        layout.HOLD_MAGIC, layout.VERSION, *(0,) * 9, b"", b"", b"rows are not shared (no CUDA IPC)"
+    )
+    path = tmp_path / "subscribers"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
+        server.bind(str(path))
+        server.listen()
+
+        def attaches(run: Run) -> None:
+            Subscriber(run, SimpleNamespace(subscribers=path), 1)
+
+        def refuses() -> None:
+            with server.accept()[0] as connection:
+                connection.recv(100)
+                connection.send(refusal)
+
+        thread = threading.Thread(target=refuses)
+        thread.start()
+        result = one(attaches, 60, tmp_path)
+        thread.join()
+    assert result["state"] == "not run" and result["why"].startswith("no CUDA IPC: refused"), result
 
 
 CONTROL = """#!/bin/sh

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from .run import NotRun, Run, Wrong, environment, no_host_ring, python
-from .subscriber import ids_of
+from .subscriber import NO_IPC, ids_of
 
 ROWS, DIM = 1000, 256
 READY_S = 40
@@ -124,7 +124,10 @@ class Subscriber(Process):
         words = [python(), "-B", SUBSCRIBER, agent.subscribers]
         words += [f"{ROWS}x{DIM}:{run.seed}", count, gpu]
         super().__init__(run, "subscriber", words, {**os.environ, **group_env(run, env)})
-        if self.read_line() != "attached":
+        line = self.read_line()
+        if line.startswith(NO_IPC):
+            raise NotRun(line)
+        if line != "attached":
             raise Wrong(f"the subscriber did not attach:\n{self.said()}")
 
     def result(self) -> dict[str, Any]:

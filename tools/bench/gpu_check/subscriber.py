@@ -2,9 +2,9 @@
 """A subscriber of tokd-gpu in its own process: subscriber.py SOCKET ROWSxDIM:SEED COUNT GPU.
 
 Takes COUNT embeddings, compares their rows with the random table's, and prints one JSON object. The
-ids of request r are ids_of(r). Rows in GPU memory are opened by CUDA IPC. If PyTorch is installed,
-it compares them while its own kernels run. Needs NumPy and x86-64, whose loads and stores keep
-their order.
+ids of request r are ids_of(r). Rows in GPU memory are opened by CUDA IPC; if that cannot be done,
+it says NO_IPC and why. If PyTorch is installed, it compares them while its own kernels run. Needs
+NumPy and x86-64, whose loads and stores keep their order.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 
 TOKENS = 100
 WAIT_S = 60
+NO_IPC = "no CUDA IPC"  # also what tokd-gpu answers where it has no handle
 EMBEDDINGS = Path(__file__).resolve().parents[3] / "python/dpdk_tokd/embeddings"
 
 
@@ -43,6 +44,10 @@ class Ipc(ctypes.Structure):
     _fields_ = [("reserved", ctypes.c_char * 64)]
 
 
+class NoIpc(Exception):
+    """Processes cannot share memory of the GPU here."""
+
+
 class Gpu:
     """Outputs of another process in GPU memory, by the driver alone."""
 
@@ -57,7 +62,10 @@ class Gpu:
         handle = Ipc()
         ctypes.memmove(ctypes.byref(handle), ipc, 64)
         self.cuda.cuIpcOpenMemHandle_v2.argtypes = [ctypes.c_void_p, Ipc, ctypes.c_uint]
-        self.call("cuIpcOpenMemHandle_v2", ctypes.byref(self.address), handle, 1)
+        try:
+            self.call("cuIpcOpenMemHandle_v2", ctypes.byref(self.address), handle, 1)
+        except OSError as why:
+            raise NoIpc(why) from why
 
     def call(self, name: str, *arguments: Any) -> None:
         rc = getattr(self.cuda, name)(*arguments)
@@ -129,7 +137,8 @@ class Subscriber:
         data, fds, _, _ = socket.recv_fds(self.socket, layout.REP.size, 3)
         reply = layout.Reply._make(layout.REP.unpack(data))
         if reply.outputs == 0:
-            raise OSError(f"refused: {reply.reason}")
+            refused = NoIpc if NO_IPC in reply.reason else OSError
+            raise refused(f"refused: {reply.reason}")
         return reply, list(fds)
 
     def begin_gpu(self, index: int) -> None:
@@ -206,7 +215,11 @@ class Subscriber:
 
 def main(arguments: list[str]) -> int:
     path, table, count, gpu = arguments
-    subscriber = Subscriber(path, table, int(gpu))
+    try:
+        subscriber = Subscriber(path, table, int(gpu))
+    except NoIpc as why:
+        print(f"{NO_IPC}: {why}", flush=True)
+        return 1
     print("attached", flush=True)
     print(json.dumps(subscriber.take(int(count))), flush=True)
     return 0

@@ -568,6 +568,10 @@ def test_every_part_that_needs_no_gpu_is_right(tree, tmp_path):
         "test_generate, ring host: 13 tests",
         "test_text, ring host: 8 tests",
     ]
+    dropped = by_title["a subscriber in another process, both without root's privileges"]
+    assert dropped["state"] == "right", dropped
+    assert int(dropped["facts"]["capabilities of tokd-gpu"], 16) & ~(1 << 14) == 0  # IPC_LOCK
+    assert int(dropped["facts"]["capabilities of the subscriber"], 16) == 0
     timed = [f for part in said["parts"] for f in part["figures"] if "p50" in f]
     assert len(timed) > 50
     for figure in timed:

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,8 @@ from .subscriber import NO_IPC, ids_of
 
 ROWS, DIM = 1000, 256
 READY_S = 40
+PR_CAPBSET_DROP = 24
+CAPABILITIES_MOST = 64
 SUBSCRIBER = Path(__file__).with_name("subscriber.py")
 
 
@@ -26,11 +30,24 @@ def group_env(run: Run, more: dict[str, str]) -> dict[str, str]:
     return env
 
 
+def without_capabilities() -> None:
+    """In a child: the program that it becomes has none, also if its user is root."""
+    libc = ctypes.CDLL(None)
+    for number in range(CAPABILITIES_MOST):
+        libc.prctl(PR_CAPBSET_DROP, number, 0, 0, 0)
+
+
 class Process:
     """A helper process, read line by line. It is in the part's process group and ends with it."""
 
     def __init__(
-        self, run: Run, name: str, words: list[Any], env: dict[str, str], stdin: bool = False
+        self,
+        run: Run,
+        name: str,
+        words: list[Any],
+        env: dict[str, str],
+        stdin: bool = False,
+        first: Callable[[], None] | None = None,
     ) -> None:
         self.name, self.log = name, run.work / f"{name}.log"
         self._errors = self.log.open("ab")
@@ -42,6 +59,7 @@ class Process:
             env=env,
             text=True,
             bufsize=1,
+            preexec_fn=first,
         )
 
     def read_line(self) -> str:
@@ -55,6 +73,11 @@ class Process:
     def said(self) -> str:
         return self.log.read_text(errors="replace")[-3000:]
 
+    def capabilities(self) -> str:
+        """Those that it can use, as the kernel writes them."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return next(line.split()[1] for line in status.splitlines() if line.startswith("CapEff"))
+
     def kill(self) -> int:
         """Kill by SIGKILL; its exit code."""
         if self.process.poll() is None:
@@ -65,9 +88,9 @@ class Process:
 class Agent(Process):
     """tokd-gpu on the device, at the sockets of this part."""
 
-    def __init__(self, run: Run, **env: str) -> None:
+    def __init__(self, run: Run, program: str = "tokd-gpu", /, **env: str) -> None:
         self.ring, self.subscribers = run.work / "ring", run.work / "subscribers"
-        words = [run.build.program("tokd-gpu"), "--table", f"random:{ROWS}x{DIM}:{run.seed}"]
+        words = [run.build.program(program), "--table", f"random:{ROWS}x{DIM}:{run.seed}"]
         words += ["--listen", f"unix:{self.ring}", "--subscribers-socket", self.subscribers]
         words += ["--device", run.device, "--slots", "8", "--slot-bytes", "4k", "--producers", "4"]
         words += ["--ring", "host"] if run.on_gpu else []
@@ -119,11 +142,20 @@ class Poster(Process):
 class Subscriber(Process):
     """subscriber.py, attached."""
 
-    def __init__(self, run: Run, agent: Agent, count: int, **env: str) -> None:
+    def __init__(
+        self,
+        run: Run,
+        agent: Agent,
+        count: int,
+        first: Callable[[], None] | None = None,
+        /,
+        **env: str,
+    ) -> None:
         gpu = run.device[5:] if run.on_gpu else "0"
         words = [python(), "-B", SUBSCRIBER, agent.subscribers]
         words += [f"{ROWS}x{DIM}:{run.seed}", count, gpu]
-        super().__init__(run, "subscriber", words, {**os.environ, **group_env(run, env)})
+        full = {**os.environ, **group_env(run, env)}
+        super().__init__(run, "subscriber", words, full, first=first)
         line = self.read_line()
         if line.startswith(NO_IPC):
             raise NotRun(line)

@@ -55,8 +55,11 @@ OPTIONS = ("bash.c", "file.c", "man.c", "near.c", "parse.c", "show.c", "value.c"
 AGENT = (
     *("agent.c", "consumer.c", "delivery.c", "subscribers.c", "log.c", "producers.c", "postings.c"),
     *("convert.c", "options.c", "table_npy.c", "table_random.c", "table_safetensors.c"),
-    *("tables.c", "handshake_server.c", "listen.c", "notify.c", "sandbox_none.c"),
+    *("tables.c", "handshake_server.c", "listen.c", "notify.c", "main.c"),
+    *OPTIONS,
+    *TRANSPORT,
 )
+DROPPED = "tokd-gpu-dropped"  # tokd-gpu as it is installed: it drops its privileges
 TEXTS = ("texts_made.c", "texts_cuda.cu", "texts_cpu.cpp", *VIEW)
 PROGRAMS: Dict[str, Tuple[str, ...]] = {
     "gpu_promises": ("promises.cu",),
@@ -68,7 +71,8 @@ PROGRAMS: Dict[str, Tuple[str, ...]] = {
     "test_hostile": ("test_hostile.c", *TESTS, *DEVICE),
     "test_generate": ("test_generate.c", *TESTS, *DEVICE),
     "test_text": ("test_text.c", "texts_made.c", "small_vocab.c", *TESTS, *DEVICE),
-    "tokd-gpu": ("main.c", *AGENT, *OPTIONS, *TRANSPORT, *DEVICE),
+    "tokd-gpu": ("sandbox_none.c", *AGENT, *DEVICE),
+    DROPPED: ("enter.c", "threads.c", "filter_none.c", *AGENT, *DEVICE),
     "gpu_check_texts": ("check_texts.c", "compare.c", *TEXTS),
     "gpu_time_texts": ("time_texts.c", *TEXTS),
     "poster": ("poster.c", "geometry.c", "check.c", *TRANSPORT),

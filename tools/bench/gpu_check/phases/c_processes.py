@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from .. import figures
-from ..agent import Agent, Poster, Subscriber, ended, group_env
-from ..build import driver_program
+from ..agent import Agent, Poster, Subscriber, ended, group_env, without_capabilities
+from ..build import DROPPED, driver_program
 from ..parts import part
 from ..run import NotRun, Run, Word, Wrong, python
 from .a_exact import need
@@ -68,6 +68,44 @@ def one_round(run: Run, title: str, shared: bool = False, **env: str) -> None:
 def with_a_subscriber(run: Run) -> None:
     need("numpy")
     one_round(run, "without MPS")
+
+
+NOT_DROPPED = "restricting every thread"  # what tokd-gpu says where it cannot drop privileges
+
+
+def with_dropped(run: Run) -> tuple[Agent, Subscriber]:
+    """tokd-gpu as it is installed, but for its unit's filter of system calls, and a subscriber."""
+    try:
+        agent = Agent(run, DROPPED)
+    except Wrong as why:
+        if NOT_DROPPED in str(why):
+            raise NotRun(str(why)) from why
+        raise
+    run.fact("capabilities of tokd-gpu", agent.capabilities())
+    try:
+        subscriber = Subscriber(run, agent, 20, without_capabilities)
+    except NotRun as why:
+        ended(agent)
+        agent = Agent(run)
+        ended(Subscriber(run, agent, 1), agent)  # not run only if that is not, either
+        raise Wrong(f"a subscriber attaches only with privileges: {why}") from why
+    run.fact("capabilities of the subscriber", subscriber.capabilities())
+    return agent, subscriber
+
+
+@part("C", 15, "a subscriber in another process, both without root's privileges", 120)
+def without_privileges(run: Run) -> None:
+    need("numpy")
+    agent = poster = subscriber = None
+    try:
+        agent, subscriber = with_dropped(run)
+        poster = Poster(run, agent, 1)
+        poster.post(0, 20)
+        compared(run, subscriber.result(), "without root's privileges")
+        if agent.stop() != 0:
+            raise Wrong(f"tokd-gpu did not stop well:\n{agent.said()}")
+    finally:
+        ended(poster, subscriber, agent)
 
 
 @part("C", 20, "SIGKILL of the subscriber, then of tokd-gpu, and restart", 120)

@@ -98,12 +98,39 @@ def test_a_part_that_hangs_keeps_what_it_said_and_leaves_nothing_behind(tmp_path
     assert result["state"] == "not run" and result["why"].startswith("time")
     assert result["right"] == ["before it hung"] and 1 <= result["seconds"] < 8
     assert result["hung"] and main.failed({"parts": [result]})
-    cmdline = Path(f"/proc/{(tmp_path / 'child').read_text()}/cmdline")
-    deadline = time.monotonic() + 10  # it was killed, and dies when the kernel has time
+    assert is_gone(int((tmp_path / "child").read_text()))
+
+
+def is_gone(pid: int) -> bool:
+    """Within 10 s: it was killed, and dies when the kernel has time."""
+    cmdline = Path(f"/proc/{pid}/cmdline")
+    deadline = time.monotonic() + 10
     # Gone, or nobody has asked how it ended.
     while cmdline.exists() and cmdline.read_bytes():
-        assert time.monotonic() < deadline
+        if time.monotonic() > deadline:
+            return False
         time.sleep(0.01)
+    return True
+
+
+# What a wrapper may do: its program has a session of its own.
+APART = 'setsid sleep 1000 & echo $! >"$0"; [ "$1" = ends ] || wait'
+
+
+@pytest.mark.parametrize("how", ["ends", "hangs"])
+def test_a_process_that_left_the_parts_group_ends_with_the_part(how, tmp_path):
+    def leaves_one(_: Run) -> None:
+        subprocess.run(["sh", "-c", APART, tmp_path / "pid", how], check=True)
+
+    one(leaves_one, 1, tmp_path)
+    assert is_gone(int((tmp_path / "pid").read_text()))
+
+
+def test_the_program_of_a_wrapper_that_hangs_is_ended_with_it(tmp_path):
+    run = run_in(tmp_path)
+    run.begin(60)
+    assert run.call(["sh", "-c", APART, tmp_path / "pid"], 1)[0] == 124
+    assert is_gone(int((tmp_path / "pid").read_text()))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ A part is a function that a file in phases/ registers:
     @part("A", 10, "properties of GPU and driver", limit_s=30)
     def promises(run: Run) -> None: ...
 
-It runs in a process group of its own, which is killed at the time limit. It writes records line by
+It runs in a process group of its own. At the time limit that is killed, and every process that left
+it. It writes records line by
 line, so those written before it hung are kept. Parts of a phase run in the order of their numbers.
 """
 
@@ -28,9 +29,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from . import phases
-from .run import GRACE_S, PHASE_OVER, Late, NotRun, Run, Wrong
+from .run import GRACE_S, PHASE_OVER, Late, NotRun, Run, Wrong, killed, processes_below
 
 PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
 PHASE_LIMIT_S = {"A": 240, "E": 270}  # together with the build within ten minutes
 PHASE_LIMIT_OTHERS_S = 480
 
@@ -156,11 +158,13 @@ def judged(each: Part, words: list[list[Any]], late: str, how: str) -> dict[str,
     return result
 
 
-def ended(pid: int) -> None:
-    """Kill the group of `pid`. Does not wait for a process that cannot be killed."""
-    for kill in (os.killpg, os.kill):  # it may not have made its group yet
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            kill(pid, signal.SIGKILL)
+def ended(pid: int, before: set[int]) -> None:
+    """Kill `pid`, its group, and all processes below this one that were not there `before`. Does
+    not wait for a process that cannot be killed."""
+    left = processes_below(os.getpid()) - before
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+    killed({pid, *left})
     until = time.monotonic() + GRACE_S
     while time.monotonic() < until:
         with contextlib.suppress(ChildProcessError):
@@ -188,6 +192,10 @@ def run_part(each: Part, run: Run, limit_s: float) -> dict[str, Any]:
     run.begin(limit_s, short)
     sys.stdout.flush()
     parent = os.getpid()
+    # What leaves the part's group and loses its parent becomes a child of this process.
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    before = processes_below(parent)
     # Python ignores exceptions raised around fork(), also by SIGTERM's handler.
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
     pid = os.fork()
@@ -197,7 +205,7 @@ def run_part(each: Part, run: Run, limit_s: float) -> dict[str, Any]:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
         status = wait(pid, limit_s)
     finally:
-        ended(pid)  # and helpers that it left running
+        ended(pid, before)  # and helpers that it left running
     how = "" if status is None else f"wait status {status}"
     late = "" if status is not None else PHASE_OVER if short else "time: it exceeded its limit"
     result = judged(each, list(said(run.records)), late, how)

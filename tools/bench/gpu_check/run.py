@@ -8,10 +8,11 @@ import json
 import math
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, Union
 
@@ -38,6 +39,28 @@ def no_host_ring(said: str) -> str | None:
 def python() -> str:
     """This interpreter; without a PATH sys.executable is empty."""
     return sys.executable or os.readlink("/proc/self/exe")
+
+
+def processes_below(pid: int) -> set[int]:
+    """Its children, theirs, and so on, whatever their groups and sessions."""
+    children: dict[int, list[int]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError, IndexError):  # it has ended meanwhile
+            words = stat.read_text(errors="replace").rpartition(")")[2].split()
+            children.setdefault(int(words[1]), []).append(int(stat.parent.name))
+    found: set[int] = set()
+    todo = [pid]
+    while todo:
+        new = children.get(todo.pop(), [])
+        found.update(new)
+        todo += new
+    return found
+
+
+def killed(pids: Iterable[int]) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
 
 
 class NotRun(Exception):
@@ -153,15 +176,20 @@ class Run:
         full = environment(TOKD_GPU_DEVICE=self.device, TOKD_GPU_LIMIT_S=str(own_limit), **env)
         began = time.monotonic()
         try:
-            end = subprocess.run(
+            process = subprocess.Popen(
                 [str(word) for word in command],
-                capture_output=True,
                 stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
                 env=full,
-                timeout=limit + 1,
-                check=False,
             )
+        except OSError as wrong_start:
+            return 127, "", f"{command[0]}: {wrong_start.strerror}"
+        try:
+            output, errors = process.communicate(timeout=limit + 1)
         except subprocess.TimeoutExpired as late:
+            # A wrapper's program, too: one on the GPU would disturb what comes next.
+            killed({process.pid, *processes_below(process.pid)})
             if cut:
                 raise PhaseOver from late
             return (
@@ -169,14 +197,12 @@ class Run:
                 _text(late.stdout),
                 f"{_text(late.stderr)}\nnot finished after {limit:.0f} s",
             )
-        except OSError as wrong_start:
-            return 127, "", f"{command[0]}: {wrong_start.strerror}"
-        status = end.returncode
+        status = process.returncode
         if status != 0 and time.monotonic() - began >= own_limit:
             if cut:
                 raise PhaseOver
             status = HUNG  # by its own alarm, which a wrapper may report differently
-        return status, _text(end.stdout), _text(end.stderr)
+        return status, _text(output), _text(errors)
 
     def failed(self, what: str, status: int, output: str, errors: str) -> NoReturn:
         why = no_host_ring(f"{output}\n{errors}")

@@ -436,6 +436,16 @@ def test_a_driver_that_fails_is_not_taken_for_no_gpu(monkeypatch, capsys):
     assert capsys.readouterr().err == "gpu-check: x\n"
 
 
+def test_a_driver_that_is_slow_or_stands_is_told_of(monkeypatch, capsys):
+    monkeypatch.setattr(main, "ASK", "import sys, time; time.sleep(2); sys.exit('77 late')")
+    monkeypatch.setattr(main, "ASK_S", ((0.1, "waiting"), (60, "no longer")))
+    assert main.no_gpu() == "late"
+    assert capsys.readouterr().out == "gpu-check: the driver has not answered for 0.1 s: waiting\n"
+    monkeypatch.setattr(main, "ASK_S", ((0.1, "waiting"), (0.1, "no longer")))
+    assert main.no_gpu() is None
+    assert "for 0.2 s: no longer\n" in capsys.readouterr().out
+
+
 # The build
 
 

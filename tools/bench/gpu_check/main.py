@@ -37,6 +37,8 @@ from .build import Build, BuildError, default_folder
 from .run import NO_GPU, PHASE_OVER, Run, environment, python
 
 STARTED = "%Y-%m-%d %H:%M:%S UTC"
+# How long the answer to ASK is waited for, and what is said then.
+ASK_S = ((5, "it is waited for, up to 60 s"), (55, "see nvidia-smi and dmesg; going on without"))
 # Run before anything is built, in a process of its own: has the driver a GPU? A driver that fails
 # is an error, not "no GPU".
 ASK = """
@@ -55,16 +57,29 @@ sys.exit(f"the driver fails: cuInit: error {rc}: see nvidia-smi and dmesg" if rc
 """
 
 
+def driver_said() -> str:
+    """What ASK says. If the driver is slow, that is said; it may not even be killed."""
+    process = subprocess.Popen(
+        [python(), "-c", ASK],
+        stderr=subprocess.PIPE,
+        env=environment(),
+        text=True,
+        errors="replace",
+    )
+    waited = 0.0
+    for limit_s, then in ASK_S:
+        try:
+            return process.communicate(timeout=limit_s)[1].strip()
+        except subprocess.TimeoutExpired:
+            waited += limit_s
+            print(f"gpu-check: the driver has not answered for {waited:g} s: {then}", flush=True)
+    process.kill()
+    return ""
+
+
 def no_gpu() -> str | None:
     """Why there is no GPU. None: there is one, or its driver fails, which the parts then report."""
-    command = [python(), "-c", ASK]
-    try:
-        asked = subprocess.run(
-            command, stderr=subprocess.PIPE, env=environment(), timeout=60, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return None
-    said = asked.stderr.decode(errors="replace").strip()
+    said = driver_said()
     if said.startswith("77 "):
         return said[3:]
     if said:

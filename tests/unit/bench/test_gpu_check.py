@@ -332,6 +332,14 @@ def test_mps_that_does_not_serve_is_no_failure_and_is_ended(daemon, why, monkeyp
     assert not Path("/proc", (folder / "pid").read_text().strip()).exists()
 
 
+def test_what_tells_most_comes_first():
+    order = [part.phase for part in parts.load()]
+    assert "".join(dict.fromkeys(order)) == "AEDCB"
+    titles = [part.title for part in parts.load()]
+    first = ["properties of GPU and driver", "rows against NumPy"]
+    assert titles[:2] == first and titles.index("tests in C on the device") == 4
+
+
 def test_no_part_may_outlast_its_phase():
     assert {part.phase for part in parts.load()} == {"A", "B", "C", "D", "E"}
     for part in parts.load():

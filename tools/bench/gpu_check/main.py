@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Check on a GPU that the kernel of lib/gpu_sink is right, and measure how fast it is.
 
+In this order, whichever are asked for:
+
   A  properties of GPU and driver; every kernel against a reference; first times: polling the ring,
      embedding, posted to done with the ring in host and in GPU memory (at most 4 minutes)
-  B  sweeps, stages inside the kernel, a profiler's counters (at most 8 minutes)
-  C  with other processes: subscribers, PyTorch, MPS, kills; compute-sanitizer (at most 8 minutes)
-  D  text to ids by a block of threads: ids against those of libtok; times (at most 8 minutes)
   E  graphs that the GPU launches; ids made by an engine on the device and by one that the host
      drives (at most 4.5 minutes)
+  D  text to ids by a block of threads: ids against those of libtok; times (at most 8 minutes)
+  C  with other processes: subscribers, PyTorch, MPS, kills; compute-sanitizer (at most 8 minutes)
+  B  sweeps, stages inside the kernel, a profiler's counters (at most 8 minutes)
 
 Needs nvcc, gcc, g++ and Python; NumPy to check exactness. Uses PyTorch, ncu, compute-sanitizer and
 MPS where they are installed. Results: DIR/gpu-check.json and DIR/gpu-check.md, rewritten after each

@@ -43,7 +43,7 @@ def tests_run(run: Run, name: str, ring: str, wrapper: tuple[str, ...] = (), **e
             )
 
 
-@part("A", 70, "tests in C on the device", 90)
+@part("A", 45, "tests in C on the device", 90)
 def tests_in_c(run: Run) -> None:
     for ring in reversed(run.rings):  # the host's ring first: what is posted there is quick
         with run.at_ring(ring):

@@ -509,12 +509,54 @@ def test_programs_that_were_brought_along_are_taken_if_they_fit(
             made.make(fall_back=False)
 
 
-def brought(folder, stamp):
+def brought(folder, stamp, program="#!/bin/sh\n"):
     made = build.Build(folder)
     for name in build.PROGRAMS:
-        made.program(name).touch(0o755)
+        made.program(name).write_text(program)
+        made.program(name).chmod(0o755)
     (folder / "sources").write_text(stamp.format(build.sources_digest(), platform.machine()))
     return made
+
+
+def test_programs_that_cannot_start_here_are_made_again_or_named(monkeypatch, tmp_path):
+    monkeypatch.setattr(build, "compute_capabilities", lambda: ["90"])
+    monkeypatch.setattr(build, "find_nvcc", lambda: None)
+    made = brought(tmp_path, "{} {} sm_90", "\x7fELF of another machine")
+    with pytest.raises(build.BuildError, match="not found: nvcc.*\n.*Exec format error"):
+        made.make()
+    monkeypatch.setattr(build.Build, "_make", lambda self: "made")
+    assert made.make() == "made"
+
+
+def linked(folder: Path, version: str, *of_program: str) -> None:
+    (folder / "map").write_text(f"{version} {{ f; }};")
+    shared = ["-shared", "-Wl,--version-script=map", "-x", "c", "f.c", "-o", "libf.so"]
+    for words in (shared, of_program):
+        if words:
+            subprocess.run(["gcc", *words], cwd=folder, check=True)
+
+
+def test_a_program_of_a_newer_library_is_noticed(tmp_path):
+    """As where the C library is older than the one that the program was linked with."""
+    (tmp_path / "f.c").write_text("void f(void) {}\n")
+    (tmp_path / "main.c").write_text("void f(void); int main(void) { f(); return 0; }\n")
+    linked(tmp_path, "NEW_2", "main.c", "-L.", "-lf", f"-Wl,-rpath,{tmp_path}", "-o", "program")
+    assert build.cannot_start(tmp_path / "program") is None
+    linked(tmp_path, "OLD_1")
+    assert "version `NEW_2' not found" in str(build.cannot_start(tmp_path / "program"))
+
+
+@pytest.mark.parametrize(
+    ("stamp", "gpus", "taken"),
+    [("{} {} sm_90", ["90"], True), ("{} {} sm_90", ["100"], False), ("of others", ["90"], False)],
+)
+def test_programs_in_a_tree_that_cannot_be_written_are_taken_if_they_fit(
+    stamp, gpus, taken, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(build, "compute_capabilities", lambda: gpus)
+    monkeypatch.setattr(build, "tree_folder", lambda: tmp_path)
+    brought(tmp_path, stamp)
+    assert build.programs_folder(Path("/cache")) == (tmp_path if taken else Path("/cache"))
 
 
 class HalfLinked:

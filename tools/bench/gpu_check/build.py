@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The minimal build: nvcc, gcc and g++ alone make the programs that the parts run.
 
-Programs that were built from the same sources, with code for the GPUs here, are taken as they are: a
-build can be brought along. Else an object is made again when its source, any header or its command
-has changed. RDMA, libnuma and cmocka are left out: what needs RDMA ends with an error that says so,
-and NO_CMOCKA replaces cmocka.
+Programs that were built from the same sources, with code for the GPUs here, are taken as they are if
+they start here: a build can be brought along, also in a tree that cannot be written. Else an object
+is made again when its source, any header or its command has changed. RDMA, libnuma and cmocka are
+left out: what needs RDMA ends with an error that says so, and NO_CMOCKA replaces cmocka.
 """
 
 from __future__ import annotations
@@ -246,6 +246,20 @@ def _fits(codes: List[str], here: List[str]) -> bool:
     return any(code.startswith("compute_") for code in codes)
 
 
+def cannot_start(program: Path) -> Optional[str]:
+    """Why not, as where the C library is older than the one it was linked with. The loader says it,
+    and does not run the program."""
+    env = {**os.environ, "LD_TRACE_LOADED_OBJECTS": "1"}
+    try:
+        end = subprocess.run(
+            [str(program)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=env, check=False
+        )
+    except OSError as wrong:
+        return f"{program.name}: {wrong.strerror}"
+    lines = end.stdout.decode(errors="replace").splitlines()
+    return next((line.strip() for line in lines if "not found" in line), None)
+
+
 class Build:
     """The programs in a folder of their own."""
 
@@ -266,21 +280,31 @@ class Build:
         words = self._stamp.read_text().split() if there and self._stamp.exists() else []
         return words[2:] if words[:2] == [sources_digest(), platform.machine()] else None
 
+    def broken(self) -> Optional[str]:
+        """Why one of them cannot start here."""
+        return next(filter(None, (cannot_start(self.program(name)) for name in PROGRAMS)), None)
+
+    def runs_here(self) -> bool:
+        made = self.made_before()
+        return made is not None and _fits(made, compute_capabilities()) and self.broken() is None
+
     def make(self, *, fall_back: bool = True) -> str:
         """Build; returns a description. Raises BuildError.
 
         fall_back: if the build fails, programs of the current sources are taken although they have
         no code for the GPUs here.
         """
-        made = self.made_before()
         before = f"the programs in {self.folder} were built before, from these sources"
-        if made is not None and _fits(made, compute_capabilities()):
+        if self.runs_here():
             return before
         try:
             return self._make()
         except (BuildError, OSError) as why:
             if not fall_back or self.made_before() is None:
                 raise
+            broken = self.broken()
+            if broken is not None:
+                raise BuildError(f"{why}\n{before}, and cannot start here: {broken}") from why
             return f"{before}; they cannot be built for the GPUs here: {str(why).splitlines()[0]}"
 
     def _make(self) -> str:
@@ -321,10 +345,11 @@ class _Units:
             ".cpp": ["-std=c++17", "-fno-exceptions", "-fno-rtti", *host],
             ".cu": ["-std=c++17", "-lineinfo", *common, *targets],
         }
-        # The compilers' versions, not their paths, which depend on the PATH.
+        # Versions, not paths, which depend on the PATH. The C library's: its headers name symbols.
         versions = [
             ran([tools.gcc, "-dumpfullversion"], 60),
             ran([str(tools.nvcc), "--version"], 60),
+            " ".join(platform.libc_ver()),
         ]
         parts = [text.encode() for text in versions] + [path.read_bytes() for path in headers()]
         self.common = digest(*parts).encode()
@@ -364,9 +389,19 @@ class _Units:
         half.replace(self.build.program(name))
 
 
+def tree_folder() -> Path:
+    return ROOT / "build" / "gpu-check"
+
+
+def programs_folder(folder: Path) -> Path:
+    """`folder`; or the tree's, though it cannot be written, if its programs run here."""
+    own = tree_folder()
+    return own if folder != own and Build(own).runs_here() else folder
+
+
 def default_folder() -> Path:
     """In the tree if writable, else in the user's cache or /tmp, named by the sources."""
-    own = ROOT / "build" / "gpu-check"
+    own = tree_folder()
     nearest = next(path for path in (own, *own.parents) if path.exists())
     if os.access(nearest, os.W_OK):
         return own

@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import Any
 
 from . import parts, report
-from .build import Build, BuildError, default_folder
+from .build import Build, BuildError, default_folder, programs_folder
 from .run import NO_GPU, PHASE_OVER, Run, environment, python
 
 STARTED = "%Y-%m-%d %H:%M:%S UTC"
@@ -214,7 +214,8 @@ def main(arguments: list[str]) -> int:
     except OSError as wrong:
         print(f"gpu-check: cannot write results: {wrong}: give another --out", file=sys.stderr)
         return 2
-    done = built(folder, fall_back=not chosen.build_only)
+    programs = programs_folder(folder)
+    done = built(programs, fall_back=not chosen.build_only)
     if done is None:
         return 1
     if chosen.build_only:
@@ -229,7 +230,7 @@ def main(arguments: list[str]) -> int:
         "parts": [],
     }
     work = Path(tempfile.mkdtemp(prefix="gpu-check."))
-    check = Check(chosen, said, work / "part", Build(folder))
+    check = Check(chosen, said, work / "part", Build(programs))
     signal.signal(signal.SIGTERM, interrupted)
     wanted = [each for each in all_parts if not chosen.phase or each.phase in chosen.phase]
     limits = {each.phase: parts.phase_limit_s(each.phase) for each in wanted}

@@ -27,6 +27,7 @@ def gpu_needed(run: Run) -> None:
 def launch_times(run: Run) -> None:
     gpu_needed(run)
     said = run.measured("times", "gpu", "gpu_launch_times")
+    run.fact(f"memory of {said['graphs']} graphs of a kernel, bytes", f"{said['graphs_bytes']:,}")
     steps = f"globaltimer steps by {said['globaltimer_step_ns']} ns"
     for each in said["series"]:
         notes = [BLINK.get(each["name"], ""), steps if each["clock"] == "globaltimer" else ""]

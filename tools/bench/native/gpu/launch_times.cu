@@ -10,7 +10,8 @@
  *                   instruction
  *
  * And by CLOCK_MONOTONIC: the host launches such a child and waits for it; and the host makes a
- * graph and begins its upload. A consumer does that at its start for 120 graphs of each kind.
+ * graph and begins its upload. A consumer does that at its start for 120 graphs of each kind. Also
+ * how much of the GPU's memory 100 such graphs take, as far as nobody else takes some meanwhile.
  * Prints and writes as gpu_measure does; MODE and numbers are those of its callers.
  */
 #include <cstdio>
@@ -127,6 +128,15 @@ series(const char *name, const char *clock, const uint64_t *ns, uint64_t n)
 		good(cudaErrorUnknown, "the samples cannot be written");
 }
 
+size_t
+memory_left()
+{
+	size_t left, all;
+
+	good(cudaMemGetInfo(&left, &all), "how much memory is left");
+	return left;
+}
+
 uint64_t
 host_ns()
 {
@@ -160,6 +170,7 @@ main(int argc, char **argv)
 	static struct times said;
 	std::vector<uint64_t> by_host, made;
 	struct times *t;
+	size_t had, left;
 
 	if (argc < 4 || strncmp(argv[2], "cuda:", 5) != 0 || strncmp(argv[3], "out=", 4) != 0 ||
 		(out = fopen(argv[3] + 4, "wb")) == NULL) {
@@ -170,12 +181,15 @@ main(int argc, char **argv)
 	good(cudaSetDevice(atoi(argv[2] + 5)), "choosing the GPU");
 	good(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a stream");
 	good(cudaMalloc((void **)&t, sizeof(*t)), "memory");
+	had = memory_left();
 	for (uint32_t i = 0; i < CHILDREN; i++) {
 		const uint64_t from = host_ns();
 
 		said.child[i] = graph_of((const void *)child_kernel, &t->begun[i]);
 		made.push_back(host_ns() - from);
 	}
+	good(cudaStreamSynchronize(stream), "uploading graphs");
+	left = memory_left();
 	good(cudaMemcpyAsync(t, &said, sizeof(said), cudaMemcpyDefault, stream), "copying");
 	warm_kernel<<<1, 1, 0, stream>>>(&t->step);
 	good(cudaGetLastError(), "warming");
@@ -186,8 +200,9 @@ main(int argc, char **argv)
 	good(cudaStreamSynchronize(stream), "the parent");
 	good((cudaError_t)said.failed, "a launch by the GPU");
 	printf("{\"ring\": \"-\", \"executions\": %llu, \"globaltimer_step_ns\": %llu, "
-	       "\"series\": [",
-		(unsigned long long)said.executions, (unsigned long long)said.step);
+	       "\"graphs\": %d, \"graphs_bytes\": %zu, \"series\": [",
+		(unsigned long long)said.executions, (unsigned long long)said.step, CHILDREN,
+		had > left ? had - left : 0);
 	series("fire and forget to begun", "globaltimer", said.fire, EXECUTIONS * CHILDREN);
 	series("fire and forget, the call", "globaltimer", said.call, EXECUTIONS * CHILDREN);
 	series("tail to begun", "globaltimer", said.tail, EXECUTIONS);

@@ -23,6 +23,7 @@ from bench.gpu_check import build, figures, main, parts, report
 from bench.gpu_check.agent import Subscriber
 from bench.gpu_check.phases import a_exact, a_times, c_processes, e_engines, e_graphs
 from bench.gpu_check.run import Late, NotRun, Run, Wrong
+from bench.gpu_check.subscriber import ids_of
 from dpdk_tokd.embeddings import layout
 from ended import ended
 
@@ -246,6 +247,27 @@ def test_outputs_that_cannot_be_shared_are_no_failure(why, state, monkeypatch, t
 
     monkeypatch.setattr(Run, "measured", fails)
     assert one(e_engines.by_ipc, 20, tmp_path)["state"] == state
+
+
+def test_ids_of_an_engine_that_attached_are_compared():
+    def batch(answers: dict) -> list[dict[int, int]]:
+        serials, stops = iter(range(1, 5)), []
+        fake = SimpleNamespace(
+            prompt=lambda *_: next(serials),
+            give=stops.append,
+            answers=lambda _: answers,
+            release=lambda: None,
+        )
+        e_engines.one_batch(fake, fake, 0)
+        return stops
+
+    right = {
+        k + 1: (e_engines.next_ids(ids_of(k, 1000), 4 if k % 2 else 8), 1 if k % 2 else 2)
+        for k in range(4)
+    }
+    assert batch(right) == 4 * [{1: 0, 2: 4, 3: 0, 4: 4}]
+    with pytest.raises(Wrong, match="must be"):
+        batch(right | {2: ([*right[2][0][:3], 1000], 1)})
 
 
 SAID = {"ring": "host", "series": [], "ids": 8, "ns": 1, "answers": 1, "whole": 1, "start_ns": 1}
@@ -654,6 +676,9 @@ def test_every_part_that_needs_no_gpu_is_right(tree, tmp_path):
         "test_hostile, ring host: 4 tests",
         "test_generate, ring host: 13 tests",
         "test_text, ring host: 8 tests",
+    ]
+    assert by_title["an engine that attaches to tokd-gpu by its socket"]["right"] == [
+        "20 answers, half of them ended by the engine, each id compared"
     ]
     dropped = by_title["a subscriber in another process, both without root's privileges"]
     assert dropped["state"] == "right", dropped

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tokd-gpu, a producer and subscribers as processes, for the parts of phase C."""
+"""tokd-gpu, a producer and subscribers as processes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,20 +46,22 @@ class Process:
         name: str,
         words: list[Any],
         env: dict[str, str],
-        stdin: bool = False,
+        stdin: int = subprocess.DEVNULL,
         first: Callable[[], None] | None = None,
+        fds: Sequence[int] = (),
     ) -> None:
         self.name, self.log = name, run.work / f"{name}.log"
         self._errors = self.log.open("ab")
         self.process = subprocess.Popen(
             [str(word) for word in words],
-            stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=self._errors,
             env=env,
             text=True,
             bufsize=1,
             preexec_fn=first,
+            pass_fds=fds,
         )
 
     def read_line(self) -> str:
@@ -88,12 +90,14 @@ class Process:
 class Agent(Process):
     """tokd-gpu on the device, at the sockets of this part."""
 
-    def __init__(self, run: Run, program: str = "tokd-gpu", /, **env: str) -> None:
+    def __init__(
+        self, run: Run, program: str = "tokd-gpu", options: Sequence[str] = (), /, **env: str
+    ) -> None:
         self.ring, self.subscribers = run.work / "ring", run.work / "subscribers"
         words = [run.build.program(program), "--table", f"random:{ROWS}x{DIM}:{run.seed}"]
         words += ["--listen", f"unix:{self.ring}", "--subscribers-socket", self.subscribers]
         words += ["--device", run.device, "--slots", "8", "--slot-bytes", "4k", "--producers", "4"]
-        words += ["--ring", "host"] if run.on_gpu else []
+        words += [*options, *(["--ring", "host"] if run.on_gpu else [])]
         log = run.work / "tokd-gpu.log"  # of the agents before it, too
         had = log.read_text(errors="replace").count("ready: ") if log.exists() else 0
         super().__init__(run, "tokd-gpu", words, group_env(run, env))
@@ -118,7 +122,7 @@ class Poster(Process):
 
     def __init__(self, run: Run, agent: Agent, instance: int) -> None:
         words = [run.build.program("poster"), agent.ring, 0, instance]
-        super().__init__(run, "poster", words, group_env(run, {}), stdin=True)
+        super().__init__(run, "poster", words, group_env(run, {}), subprocess.PIPE)
         granted = self.read_line()
         if not granted.startswith("granted"):
             raise Wrong(f"poster: {granted}")

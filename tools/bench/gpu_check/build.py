@@ -51,6 +51,10 @@ TRANSPORT = (
     *("transport.c", "transport_shm.c", "transport_cuda.c", "shm_open.c", "session.c", "link.c"),
     *("hello.c", "inside.c", "target.c", "handshake_client.c", "verbs_none.c"),
 )
+SINK = (
+    *("sink.c", "sink_batch.c", "sink_done.c", "sink_lanes.c", "sink_post.c", "sink_recover.c"),
+    "sink_setup.c",
+)
 OPTIONS = ("bash.c", "file.c", "man.c", "near.c", "parse.c", "show.c", "value.c")
 AGENT = (
     *("agent.c", "consumer.c", "delivery.c", "subscribers.c", "log.c", "producers.c", "postings.c"),
@@ -76,6 +80,7 @@ PROGRAMS: Dict[str, Tuple[str, ...]] = {
     "gpu_check_texts": ("check_texts.c", "compare.c", *TEXTS),
     "gpu_time_texts": ("time_texts.c", *TEXTS),
     "poster": ("poster.c", "geometry.c", "check.c", *TRANSPORT),
+    "generator": ("generator.c", "geometry.c", "check.c", *SINK, *TRANSPORT),
 }
 STAGES = "gpu_measure_stages"  # gpu_measure, all but VIEW with TOKG_STAGES
 PROGRAMS[STAGES] = PROGRAMS["gpu_measure"]

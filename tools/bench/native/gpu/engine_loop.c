@@ -22,22 +22,21 @@ struct engine_loop {
 };
 
 struct engine_loop *
-engine_loop_open(struct host_engine *own, const struct tokg_geometry *g)
+engine_loop_open(struct host_engine *own, uint32_t lanes, uint32_t n_ids, uint32_t ids_most)
 {
-	const uint32_t n = g->producers * g->lanes;
 	struct engine_loop *const l = calloc(1, sizeof(*l));
 
 	if (l == NULL)
 		post_fail("no memory for an engine");
 	l->own = own;
-	l->n_ids = g->n_ids;
-	l->most = n;
-	l->lane = calloc(n, sizeof(*l->lane));
-	l->next = calloc(n, sizeof(*l->next));
-	l->taken = calloc(n, sizeof(*l->taken));
-	l->text = calloc(n, sizeof(*l->text));
-	l->look = calloc(n, sizeof(*l->look));
-	l->ids = calloc(1, g->slot_bytes);
+	l->n_ids = n_ids;
+	l->most = lanes;
+	l->lane = calloc(lanes, sizeof(*l->lane));
+	l->next = calloc(lanes, sizeof(*l->next));
+	l->taken = calloc(lanes, sizeof(*l->taken));
+	l->text = calloc(lanes, sizeof(*l->text));
+	l->look = calloc(lanes, sizeof(*l->look));
+	l->ids = calloc(ids_most, sizeof(*l->ids));
 	if (!l->lane || !l->next || !l->taken || !l->text || !l->look || !l->ids)
 		post_fail("no memory for an engine");
 	return l;

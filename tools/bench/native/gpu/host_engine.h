@@ -9,6 +9,7 @@
 #include <tokd/engine.h>
 
 #include "device.h"
+#include "engine_area.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -36,14 +37,16 @@ struct host_engine {
 	const char *why; /* of the last call that failed */
 };
 
-/* Where the engine's memory is. */
+/* Where the engine's memory is. tools/bench/gpu_check/engine.py makes one, too. */
 struct host_engine_place {
-	struct tokg_geometry g;
-	int outputs_fd, made_fd; /* device cpu */
-	int index;		 /* cuda:N */
-	void *outputs;		 /* in this process; NULL: by `ipc` */
+	struct tokg_engine_area area;
+	uint32_t n_ids, ids_most; /* ids are below it; ids of a prompt */
+	int outputs_fd, made_fd;  /* device cpu */
+	int index;		  /* cuda:N */
+	void *outputs;		  /* in this process; NULL: by `ipc` */
 	uint8_t ipc[64];
 };
+static_assert(sizeof(struct host_engine_place) == 152, "engine.py packs it");
 
 /*
  * NULL and `err` if it cannot. On a GPU it takes memory and has its kernels loaded: in the process

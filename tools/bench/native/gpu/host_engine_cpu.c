@@ -4,7 +4,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "engine_area.h"
 #include "host_engine.h"
 
 struct cpu_engine {
@@ -68,7 +67,7 @@ map(int fd, uint64_t bytes, int protection)
 struct host_engine *
 host_engine_cpu(const struct host_engine_place *p, struct tokg_error *err)
 {
-	const struct tokg_engine_area a = tokg_engine_area_plan(&p->g);
+	const struct tokg_engine_area a = p->area;
 	struct cpu_engine *const c = calloc(1, sizeof(*c));
 
 	if (c == NULL) {

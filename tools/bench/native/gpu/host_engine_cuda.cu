@@ -11,7 +11,6 @@
 #include <tokd/engine_cuda.h>
 
 #include "ring/error.h"
-#include "engine_area.h"
 #include "host_engine.h"
 
 namespace
@@ -207,7 +206,7 @@ parts_get(cuda_engine *c, const struct host_engine_place *p, const struct tokg_e
 extern "C" struct host_engine *
 host_engine_cuda(const struct host_engine_place *p, struct tokg_error *err)
 {
-	const struct tokg_engine_area a = tokg_engine_area_plan(&p->g);
+	const struct tokg_engine_area a = p->area;
 	cuda_engine *const c = (cuda_engine *)calloc(1, sizeof(*c));
 	const char *failed;
 

@@ -593,7 +593,9 @@ engine_open(const char *device, const struct host_engine_place *p)
 static struct host_engine_place
 engine_place(const struct measure *m, bool shared)
 {
-	struct host_engine_place p = {.g = m->d->geometry,
+	struct host_engine_place p = {.area = tokg_engine_area_plan(&m->d->geometry),
+		.n_ids = m->d->geometry.n_ids,
+		.ids_most = m->d->geometry.slot_bytes / 4,
 		.outputs_fd = m->d->outputs_fd,
 		.made_fd = m->d->made_fd,
 		.index = m->c.index,
@@ -650,7 +652,7 @@ engine_main(const char *device)
 	if (read(in.fd, &p, sizeof(p)) != sizeof(p))
 		post_fail("engine: its place must come by the standard input");
 	own = engine_open(device, &p);
-	loop = engine_loop_open(own, &p.g);
+	loop = engine_loop_open(own, p.area.lanes, p.n_ids, p.ids_most);
 	if (write(in.fd, "", 1) != 1)
 		post_fail("engine: nobody waits for it");
 	while (n == sizeof(prompt)) {

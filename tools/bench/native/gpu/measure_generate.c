@@ -246,7 +246,9 @@ measure_generate_run(const struct measure_generate *m)
 	if (!s.stream || !s.at || !s.said.first || !s.said.all)
 		post_fail("no memory for %u streams", g->producers * g->lanes);
 	if (external(m)) {
-		t.loop = m->own != NULL ? engine_loop_open(m->own, g) : NULL;
+		if (m->own != NULL)
+			t.loop = engine_loop_open(m->own, g->producers * g->lanes, g->n_ids,
+				g->slot_bytes / 4);
 		if (m->d->ops->write_u64(m->d, offsetof(struct tokg_ctl, engine), 1) < 0 ||
 			pthread_create(&thread, NULL, prompts_main, &t) != 0)
 			post_fail("the engine cannot be attached");

@@ -206,14 +206,18 @@ load(struct tokd_app *app)
 	uint32_t n = 1;
 	unsigned int lcore;
 
-	app->n_workers = rte_lcore_count();
-	if (app->n_workers > TOKD_RINGS_MAX) {
-		TOKD_LOG(main, ERR, "%u lcores: the limit is %u; give fewer in -l\n",
-			app->n_workers, TOKD_RINGS_MAX);
+	/* rte_lcore_count() includes service lcores, and threads that drivers have registered. */
+	RTE_LCORE_FOREACH_WORKER (lcore) {
+		if (n < TOKD_RINGS_MAX)
+			node[n] = (int)rte_lcore_to_socket_id(lcore);
+		n++;
+	}
+	if (n > TOKD_RINGS_MAX) {
+		TOKD_LOG(main, ERR, "%u lcores: the limit is %u; give fewer in -l\n", n,
+			TOKD_RINGS_MAX);
 		return TOKD_EXIT_FAILED;
 	}
-	RTE_LCORE_FOREACH_WORKER (lcore)
-		node[n++] = (int)rte_lcore_to_socket_id(lcore);
+	app->n_workers = n;
 	rc = tokd_served_load(&app->served, &app->opt, node, n, &error);
 	if (rc != 0)
 		TOKD_LOG(main, ERR, "%s\n", error.text);

@@ -73,6 +73,20 @@ def test_every_lcore_is_a_worker_with_a_ring(start, gpt2_file: Path, tmp_path: P
     assert "worker 1, lcore" in appliance.said()
 
 
+def test_a_service_lcore_is_no_worker(start, gpt2_file: Path) -> None:
+    cpus = sorted(os.sched_getaffinity(0))
+    if len(cpus) < 2:
+        pytest.skip("needs two CPUs")
+    appliance = start(
+        "--vocab",
+        str(gpt2_file),
+        eal=["-S", str(cpus[1]), "--vdev=net_null0"],
+        lcores=f"{cpus[0]},{cpus[1]}",
+    )
+    appliance.wait_for(", 1 workers,")
+    assert appliance.stop() == 0
+
+
 def test_a_second_one_on_the_same_socket_is_refused(start, gpt2_file: Path) -> None:
     first = start("--vocab", str(gpt2_file)).ready()
     second = start("--vocab", str(gpt2_file))

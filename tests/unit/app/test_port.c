@@ -42,6 +42,29 @@ FIXTURE_TEST(port_whose_device_is_reset_or_removed_is_lost)
 	rte_ring_free(ring);
 }
 
+/* As one below net_failsafe has an owner. */
+FIXTURE_TEST(port_that_another_one_polls_is_not_taken)
+{
+	struct rte_ring *ring = rte_ring_create("owned", 64, SOCKET_ID_ANY, 0);
+	struct rte_eth_dev_owner owner = {.name = "failsafe"};
+	struct tokd_options opt = fx->opt;
+	struct tokd_port p;
+	int id;
+
+	assert_non_null(ring);
+	id = rte_eth_from_rings("owned", &ring, 1, &ring, 1, SOCKET_ID_ANY);
+	assert_true(id >= 0);
+	opt.port = (uint16_t)id;
+	assert_int_equal(rte_eth_dev_owner_new(&owner.id), 0);
+	assert_int_equal(rte_eth_dev_owner_set(opt.port, &owner), 0);
+	assert_int_equal(tokd_port_configure(&p, &opt, 1), -ENODEV);
+	assert_int_equal(rte_eth_dev_owner_unset(opt.port, owner.id), 0);
+	assert_int_equal(tokd_port_configure(&p, &opt, 1), 0);
+	assert_int_equal(p.id, id);
+	tokd_port_close(&p);
+	rte_ring_free(ring);
+}
+
 /* The others would use their slower way to send, for packets that never come. */
 FIXTURE_TEST(only_devices_that_free_when_asked_get_packets_in_place)
 {

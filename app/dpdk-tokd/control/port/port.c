@@ -23,7 +23,8 @@ find_port(struct tokd_port *p, const struct tokd_options *opt)
 	char list[160] = "";
 	uint16_t id;
 
-	if (rte_eth_dev_is_valid_port(opt->port)) {
+	/* Not one that another port polls, as net_failsafe and net_netvsc do. */
+	if (rte_eth_find_next_owned_by(opt->port, RTE_ETH_DEV_NO_OWNER) == opt->port) {
 		p->id = opt->port;
 		return rte_eth_dev_get_name_by_port(p->id, p->name);
 	}
@@ -38,7 +39,9 @@ find_port(struct tokd_port *p, const struct tokd_options *opt)
 		if (rte_eth_dev_get_name_by_port(id, name) == 0)
 			snprintf(list + used, sizeof(list) - used, " %u (%s)", id, name);
 	}
-	TOKD_LOG(port, ERR, "--port %u: no such port; ports:%s\n", opt->port, list);
+	TOKD_LOG(port, ERR, "--port %u: %s; ports:%s\n", opt->port,
+		rte_eth_dev_is_valid_port(opt->port) ? "part of another port" : "no such port",
+		list);
 	return -ENODEV;
 }
 

@@ -156,7 +156,7 @@ serve(struct tokd_app *app)
 		goto close_workers;
 	rc = tokd_port_start(&app->port, &app->opt, &app->address.ip6);
 	for (uint32_t i = 0; i < app->n_workers && rc == 0; i++)
-		rc = tokd_worker_bound_held(app->worker[i], app->port.tx_desc);
+		rc = tokd_worker_bound_held(app->worker[i], &app->port);
 	for (uint32_t i = 0; i < app->n_workers && rc == 0; i++)
 		tokd_zero_copy_check(app->worker[i], &app->port);
 	if (rc != 0)

@@ -31,6 +31,7 @@
 #define DESC 32
 #define TX_RING 64 /* less than TOKD_TX_MAX: a full one is met */
 #define REPLY_MBUFS 511
+#define REPLY_ROOM (TOKD_WIRE_PAYLOAD + 200)
 #define FRAME_MBUFS 1023
 #define TIMEOUT_MS 10000
 #define BLOCK_SIZE 3
@@ -55,8 +56,8 @@ port_start(void)
 	int rc;
 
 	tx = rte_ring_create("tx", TX_RING, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
-	reply_pool = rte_pktmbuf_pool_create("replies", REPLY_MBUFS, 0, 0,
-		RTE_PKTMBUF_HEADROOM + TOKD_WIRE_PAYLOAD + 200, SOCKET_ID_ANY);
+	reply_pool = rte_pktmbuf_pool_create(
+		"replies", REPLY_MBUFS, 0, 0, RTE_PKTMBUF_HEADROOM + REPLY_ROOM, SOCKET_ID_ANY);
 	frame_pool = rte_pktmbuf_pool_create(
 		"frames", FRAME_MBUFS, 0, 0, RTE_PKTMBUF_HEADROOM + PLANE_FRAME_MAX, SOCKET_ID_ANY);
 	MUST(rx != NULL && tx != NULL && reply_pool != NULL && frame_pool != NULL);
@@ -79,7 +80,8 @@ plane_start(struct plane *p, bool second, struct tokd_vocabs *vocabs)
 {
 	uint8_t *mem = aligned_alloc(4096, TOKD_RING_HDR_BYTES + RING_BYTES);
 	struct tok_error error;
-	const struct tokd_port sends = {.id = port, .tx_desc = DESC, .zero_copy = TOKD_ZC_COPIES};
+	const struct tokd_port on = {
+		.id = port, .rx_desc = DESC, .tx_desc = DESC, .zero_copy = TOKD_ZC_COPIES};
 
 	MUST(mem != NULL);
 	memset(mem, 0, TOKD_RING_HDR_BYTES + RING_BYTES);
@@ -91,8 +93,8 @@ plane_start(struct plane *p, bool second, struct tokd_vocabs *vocabs)
 		.stream_timeout_ms = TIMEOUT_MS,
 		.done_timeout_ms = TIMEOUT_MS,
 		.names_bytes = 1 << 10,
-		.rx_desc = DESC,
-		.tx_desc = DESC,
+		.mbufs = REPLY_MBUFS,
+		.mbuf_room = REPLY_ROOM,
 		.cache_entries = 256,
 		.fragments = FRAGMENTS,
 		.side_bytes = second ? 0 : SIDE_BYTES,
@@ -124,11 +126,11 @@ plane_start(struct plane *p, bool second, struct tokd_vocabs *vocabs)
 			.mask = RING_BYTES - 1,
 			.limit = RING_BYTES},
 	};
-	MUST(p->w.terms != NULL && tokd_worker_init(&p->w) == 0);
+	MUST(p->w.terms != NULL && tokd_worker_init(&p->w, &on) == 0);
 	p->w.feed_ticks = second ? 1 : UINT64_MAX; /* one piece a turn; no limit */
 	p->w.ring.before_reuse = before_reuse;
 	MUST(p->w.ring.owner == p); /* the worker is what a plane begins with */
-	MUST(tokd_zero_copy_open(&p->w, &sends) == 0);
+	MUST(tokd_zero_copy_open(&p->w, &on) == 0);
 }
 
 void
@@ -400,7 +402,7 @@ plane_run(struct plane *p)
 	MUST(p->w.n_tx == 0 && p->w.n_touched == 0);
 	/* Held packets leave room in the pool for those that are to come. */
 	MUST(rte_mempool_in_use_count(frame_pool) <=
-		p->w.held_max + tokd_frags_mbufs(p->opt.fragments));
+		p->w.held_max + p->opt.fragments * RTE_LIBRTE_IP_FRAG_MAX_FRAG);
 }
 
 void

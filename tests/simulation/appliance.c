@@ -14,6 +14,7 @@
 #include <rte_ethdev.h>
 
 #include "control/gpu_sink_control.h"
+#include "control/port/port.h"
 #include "control/vocabs/terms.h"
 #include "control/worker_open.h"
 #include "datapath/loop/housekeeping.h"
@@ -148,6 +149,7 @@ appliance_start(struct world *w)
 	struct appliance *a = &w->a;
 	static struct tokd_vocabs vocabs = {.node = SOCKET_ID_ANY, .n = 1};
 	static struct tokd_ring *ring[1];
+	const struct tokd_port port = {.rx_desc = (uint16_t)p->rx_desc, .tx_desc = 128};
 	struct tok_error error;
 
 	port_make();
@@ -159,8 +161,8 @@ appliance_start(struct world *w)
 		.done_timeout_ms = p->done_ms,
 		.names_bytes = p->names_bytes,
 		.reader_timeout_ms = p->reader_ms,
-		.rx_desc = p->rx_desc,
-		.tx_desc = 128,
+		.mbufs = MBUFS,
+		.mbuf_room = FRAME_MAX,
 		.cache_entries = 256,
 		.side_bytes = p->side_bytes};
 	a->stop = TOKD_RUN;
@@ -177,7 +179,7 @@ appliance_start(struct world *w)
 		.node = SOCKET_ID_ANY};
 	a->instance++;
 	ring_make(&a->w.ring, p->ring_bytes, a->instance, tok_vocab_info(sim_vocab).checksum);
-	if (a->w.terms == NULL || tokd_worker_init(&a->w) != 0)
+	if (a->w.terms == NULL || tokd_worker_init(&a->w, &port) != 0)
 		abort();
 	a->w.ring.before_reuse = before_reuse;
 	ring[0] = &a->w.ring;

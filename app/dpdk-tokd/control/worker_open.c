@@ -10,6 +10,7 @@
 
 #include "log.h"
 #include "worker_open.h"
+#include "port/port.h"
 #include "tables/tables.h"
 
 /*
@@ -24,40 +25,25 @@
 /* An mbuf must hold a whole reply and its headers. */
 #define REPLY_ROOM (RTE_PKTMBUF_HEADROOM + sizeof(struct tokd_rep) + TOKD_WIRE_PAYLOAD)
 
-/* mbufs of the longest frame. */
-static uint32_t
-count_segments(const struct tokd_worker *w)
-{
-	const uint32_t room = rte_pktmbuf_data_room_size(w->pool) - RTE_PKTMBUF_HEADROOM;
-
-	return (w->mtu + RTE_ETHER_HDR_LEN + RTE_VLAN_HLEN + room - 1) / room;
-}
-
 int
-tokd_worker_bound_held(struct tokd_worker *w, uint32_t tx_desc)
+tokd_worker_bound_held(struct tokd_worker *w, const struct tokd_port *p)
 {
-	const struct tokd_options *opt = w->opt;
-	/* A driver may use more mbufs for its RX ring than --rxd: net_af_xdp uses 2048. */
-	uint32_t rx = RTE_MAX(opt->rx_desc, rte_mempool_in_use_count(w->pool));
-	uint32_t frames = TOKD_BURST + tokd_frags_mbufs(opt->fragments);
-	uint32_t fixed = rx + tx_desc + TOKD_TX_MAX + frames * count_segments(w);
+	/* A driver may use more mbufs than it has RX descriptors: net_af_xdp uses 2048. */
+	const uint32_t rx = RTE_MAX(p->rx_desc, rte_mempool_in_use_count(w->pool));
+	struct opt_error e = {""};
 
 	/* Those that set-up has left in this lcore's cache: the worker could never take them. */
 	rte_mempool_cache_flush(NULL, w->pool);
-	if (w->pool->size < fixed + TOKD_WIRE_WINDOW) {
-		TOKD_LOG(worker, ERR,
-			"worker %u: %u mbufs are too few: rings, bursts and fragments need %u, "
-			"early packets at least %u; raise --mbufs or --mbuf-room, or lower "
-			"--rxd, --txd, --fragments or --mtu\n",
-			w->index, w->pool->size, fixed, TOKD_WIRE_WINDOW);
+	if (!tokd_mbufs_check(w->opt, rx, p->tx_desc, w->mtu, &e)) {
+		TOKD_LOG(worker, ERR, "worker %u: %s\n", w->index, e.text);
 		return -EINVAL;
 	}
-	w->held_max = w->pool->size - fixed;
+	w->held_max = w->opt->mbufs - tokd_mbufs_taken(w->opt, rx, p->tx_desc, w->mtu);
 	return 0;
 }
 
 int
-tokd_worker_init(struct tokd_worker *w)
+tokd_worker_init(struct tokd_worker *w, const struct tokd_port *p)
 {
 	const struct tokd_options *opt = w->opt;
 	int rc;
@@ -75,7 +61,7 @@ tokd_worker_init(struct tokd_worker *w)
 			w->index, rte_pktmbuf_data_room_size(w->pool), REPLY_ROOM);
 		return -EINVAL;
 	}
-	rc = tokd_worker_bound_held(w, opt->tx_desc);
+	rc = tokd_worker_bound_held(w, p);
 	if (rc < 0)
 		return rc;
 	if (!tokd_addr_is_none(&w->ip6)) {

@@ -79,7 +79,7 @@ worker_open(struct tokd_app *app, struct tokd_worker *w)
 	rc = tokd_ring_create(&w->ring, w->index, w->lcore, w->node, opt->ring_bytes, hugepage,
 		w->terms->vocab[0].checksum, app->instance);
 	if (rc == 0)
-		rc = tokd_worker_init(w);
+		rc = tokd_worker_init(w, &app->port);
 	if (rc == 0)
 		rc = tokd_zero_copy_open(w, &app->port);
 	if (rc == 0 && opt->sink != NULL)

@@ -25,8 +25,6 @@
 #include "token_ring.h"
 #include "zero_copy.h"
 
-#define TOKD_BURST 32
-#define TOKD_TX_MAX 128 /* packets in a TX batch */
 #define TOKD_GATHER_MAX (3 * TOKD_WIRE_PAYLOAD)
 
 struct tokd_allow;     /* net_allow.h */

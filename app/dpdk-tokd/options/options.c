@@ -7,11 +7,10 @@
 #include <rte_ip_frag.h>
 
 #include <tokd/ring.h>
+#include <tokd/wire.h>
 
 #include "checks.h"
 #include "options.h"
-
-#define MBUFS_SPARE 256 /* beyond the descriptors: see control/worker_open.c */
 
 /* EAL would only call an application option before -- unknown. */
 static void
@@ -44,19 +43,27 @@ check_side_store(const struct tokd_options *opt, struct opt_error *e)
 		(unsigned int)opt->side_bytes, TOKD_SIDE_BLOCK);
 }
 
-/* Both rings may be full while a burst is processed and early packets are held. */
-static bool
-check_mbufs(const struct tokd_options *opt, struct opt_error *e)
+uint32_t
+tokd_mbufs_taken(const struct tokd_options *opt, uint32_t rx, uint32_t tx, uint32_t mtu)
 {
-	const uint32_t least = opt->rx_desc + opt->tx_desc + MBUFS_SPARE +
-			       opt->fragments * RTE_LIBRTE_IP_FRAG_MAX_FRAG;
+	const uint32_t bytes = mtu + RTE_ETHER_HDR_LEN + RTE_VLAN_HLEN;
+	const uint32_t frames = TOKD_BURST + opt->fragments * RTE_LIBRTE_IP_FRAG_MAX_FRAG;
 
-	if (opt->mbufs >= least)
-		return true;
-	return opt_wrong(e,
-		"--mbufs %u: too few for --rxd %u, --txd %u and --fragments %u; give %u or more, "
-		"or lower those",
-		opt->mbufs, opt->rx_desc, opt->tx_desc, opt->fragments, least);
+	return rx + tx + TOKD_TX_MAX + frames * ((bytes + opt->mbuf_room - 1) / opt->mbuf_room);
+}
+
+bool
+tokd_mbufs_check(
+	const struct tokd_options *opt, uint32_t rx, uint32_t tx, uint32_t mtu, struct opt_error *e)
+{
+	const uint32_t least = tokd_mbufs_taken(opt, rx, tx, mtu) + TOKD_WIRE_WINDOW;
+
+	return opt->mbufs >= least ||
+	       opt_wrong(e,
+		       "--mbufs %u: too few for %u RX and %u TX descriptors, --fragments %u and "
+		       "packets of %u bytes in mbufs of %u; give %u or more, lower --rxd, --txd or "
+		       "--fragments, or raise --mbuf-room",
+		       opt->mbufs, rx, tx, opt->fragments, mtu, opt->mbuf_room, least);
 }
 
 /* "gpu" means "gpu=shm": the agent of this machine. */
@@ -207,7 +214,9 @@ tokd_options_check(struct tokd_options *opt, struct opt_error *e)
 		return opt_wrong(
 			e, "--text-port %u: the same as --udp-port; give another", opt->text_port);
 	return check_side_store(opt, e) && check_block_keys(opt, e) && check_sink(opt, e) &&
-	       check_pipeline(opt, e) && check_mbufs(opt, e);
+	       check_pipeline(opt, e) &&
+	       tokd_mbufs_check(opt, opt->rx_desc, opt->tx_desc,
+		       opt->mtu != 0 ? opt->mtu : RTE_ETHER_MTU, e);
 }
 
 enum tokd_options_result

@@ -22,6 +22,8 @@
 #define TOKD_VOCABS_MAX 8    /* vocabularies of --vocab */
 #define TOKD_SIDE_BLOCK 512u /* bytes; the smallest --side-store except 0 */
 #define TOKD_MTU_LEAST 576u  /* of the port: every host takes as much (RFC 791 3.2) */
+#define TOKD_BURST 32	     /* frames received at once */
+#define TOKD_TX_MAX 128	     /* packets in a TX batch */
 
 /*
  * Clients of the plain-text port use ports from this one on, the port itself is below: an answer is
@@ -113,6 +115,15 @@ enum tokd_options_result {
 	TOKD_OPTIONS_CHECK,    /* --check-config: valid so far; print it, do not run */
 	TOKD_OPTIONS_BAD,      /* error has the text; exit 2 */
 };
+
+/*
+ * The mbufs of a worker that early packets may not take: for queues of `rx` and `tx` descriptors, a
+ * burst, a TX batch and fragments, of packets of up to `mtu` bytes.
+ */
+uint32_t tokd_mbufs_taken(const struct tokd_options *opt, uint32_t rx, uint32_t tx, uint32_t mtu);
+/* Does --mbufs leave enough for early packets? */
+bool tokd_mbufs_check(const struct tokd_options *opt, uint32_t rx, uint32_t tx, uint32_t mtu,
+	struct opt_error *error);
 
 /* What depends on several options, and is made of them. tokd_options_parse() does it, too. */
 bool tokd_options_check(struct tokd_options *opt, struct opt_error *error);

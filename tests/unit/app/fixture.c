@@ -14,6 +14,7 @@
 
 #define RX_DESC 256
 #define TX_DESC 256
+#define MBUF_ROOM (JUMBO_TEXT + 200)
 #define OUR_IP RTE_IPV4(10, 0, 0, 1)
 
 struct fixture *fx;
@@ -39,7 +40,7 @@ fixture_start(int argc, char **argv)
 	char *eal[] = {argv[0], fx_pages, "--no-pci", "--no-shconf", "-m", fx_memory, "-l", "0",
 		"--no-telemetry", "--log-level=lib.eal:error", "--log-level=user1:error", NULL};
 	const struct tokd_options opt = {
-		.mbufs = POOL_MBUFS, .mbuf_room = JUMBO_TEXT + 200, .wipe = fx_wipe};
+		.mbufs = POOL_MBUFS, .mbuf_room = MBUF_ROOM, .wipe = fx_wipe};
 	const struct rte_eth_conf conf = {0};
 	const struct tokd_port p = {0};
 	struct tok_error err;
@@ -108,6 +109,9 @@ fixture_terms(struct tokd_vocabs *v)
 static int
 setup_with(uint32_t ring_bytes, uint32_t side_bytes, bool zero_copy)
 {
+	const struct tokd_port p = {
+		.id = port, .rx_desc = RX_DESC, .tx_desc = TX_DESC, .zero_copy = TOKD_ZC_COPIES};
+
 	fx = calloc(1, sizeof(*fx));
 	fx->opt = (struct tokd_options){
 		.ip = RTE_BE32(OUR_IP),
@@ -119,6 +123,8 @@ setup_with(uint32_t ring_bytes, uint32_t side_bytes, bool zero_copy)
 		.names_bytes = fx_names,
 		.rx_desc = RX_DESC,
 		.tx_desc = TX_DESC,
+		.mbufs = POOL_MBUFS,
+		.mbuf_room = MBUF_ROOM,
 		.cache_entries = fx_cache,
 		.fragments = FRAGMENTS,
 		.side_bytes = side_bytes,
@@ -143,12 +149,9 @@ setup_with(uint32_t ring_bytes, uint32_t side_bytes, bool zero_copy)
 		.node = SOCKET_ID_ANY,
 	};
 	ring_make(&fx->w.ring, ring_bytes);
-	assert_int_equal(tokd_worker_init(&fx->w), 0);
+	assert_int_equal(tokd_worker_init(&fx->w, &p), 0);
 	fx->w.feed_ticks = UINT64_MAX; /* what a turn does depends on no clock */
 	if (zero_copy) {
-		const struct tokd_port p = {
-			.id = port, .tx_desc = TX_DESC, .zero_copy = TOKD_ZC_COPIES};
-
 		fx->opt.zero_copy_ids = 1;
 		assert_int_equal(tokd_zero_copy_open(&fx->w, &p), 0);
 		assert_non_null(fx->w.zc.pool);

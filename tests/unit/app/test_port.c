@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A port of its own: what its driver says of it. */
+#include <errno.h>
+
 #include <rte_eth_ring.h>
+#include <rte_ip_frag.h>
 
 #include "fixture.h"
 #include "control/port/port.h"
-#include "control/tables/tables.h"
 #include "control/worker_open.h"
 
 /* What drivers call: in DPDK's library, and in no header that is installed. */
@@ -83,25 +85,57 @@ FIXTURE_TEST(only_devices_that_free_when_asked_get_packets_in_place)
 	}
 }
 
+static struct tokd_port
+port_as_asked(void)
+{
+	return (struct tokd_port){
+		.rx_desc = (uint16_t)fx->opt.rx_desc, .tx_desc = (uint16_t)fx->opt.tx_desc};
+}
+
 /* As a driver does when the main lcore sets up the queue of another worker. */
 FIXTURE_TEST(mbufs_that_set_up_leaves_in_a_cache_go_back)
 {
 	const struct rte_mempool_cache *cache = rte_mempool_default_cache(fx_pool, rte_lcore_id());
+	const struct tokd_port p = port_as_asked();
 
 	rte_pktmbuf_free(rte_pktmbuf_alloc(fx_pool));
 	assert_true(cache->len > 0);
-	assert_int_equal(tokd_worker_bound_held(&fx->w, fx->opt.tx_desc), 0);
+	assert_int_equal(tokd_worker_bound_held(&fx->w, &p), 0);
 	assert_int_equal(cache->len, 0);
 }
 
-/* A queue longer than --txd; frames of several mbufs. */
+/* Queues longer than --rxd and --txd; frames of several mbufs. */
 FIXTURE_TEST(mbufs_that_a_driver_or_a_long_frame_takes_are_not_for_early_packets)
 {
-	const uint32_t held_max = fx->w.held_max, frames = TOKD_BURST + tokd_frags_mbufs(FRAGMENTS);
+	const uint32_t held_max = fx->w.held_max;
+	const uint32_t frames = TOKD_BURST + FRAGMENTS * RTE_LIBRTE_IP_FRAG_MAX_FRAG;
+	struct tokd_port p = port_as_asked();
 
-	assert_int_equal(tokd_worker_bound_held(&fx->w, fx->opt.tx_desc + 7), 0);
-	assert_int_equal(fx->w.held_max, held_max - 7);
+	p.tx_desc += 7;
+	p.rx_desc += 5;
+	assert_int_equal(tokd_worker_bound_held(&fx->w, &p), 0);
+	assert_int_equal(fx->w.held_max, held_max - 12);
+	p = port_as_asked();
 	fx->w.mtu = 18000; /* in mbufs of 9100 bytes */
-	assert_int_equal(tokd_worker_bound_held(&fx->w, fx->opt.tx_desc), 0);
+	assert_int_equal(tokd_worker_bound_held(&fx->w, &p), 0);
 	assert_int_equal(fx->w.held_max, held_max - frames);
+}
+
+/* Whether they are more than was asked for is known before the worker's tables are made. */
+FIXTURE_TEST(mbufs_that_are_too_few_for_the_drivers_queues_are_refused)
+{
+	struct tokd_worker w = {.pool = fx_pool,
+		.terms = fx->w.terms,
+		.mtu = fx->w.mtu,
+		.opt = &fx->opt,
+		.node = SOCKET_ID_ANY};
+	struct tokd_port p = port_as_asked();
+
+	p.tx_desc += fx->w.held_max - TOKD_WIRE_WINDOW;
+	assert_int_equal(tokd_worker_bound_held(&fx->w, &p), 0);
+	assert_int_equal(fx->w.held_max, TOKD_WIRE_WINDOW);
+	p.tx_desc++;
+	assert_int_equal(tokd_worker_bound_held(&fx->w, &p), -EINVAL);
+	assert_int_equal(tokd_worker_init(&w, &p), -EINVAL);
+	assert_null(w.streams);
 }

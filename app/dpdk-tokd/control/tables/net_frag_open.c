@@ -17,12 +17,6 @@ tokd_frags_each(uint32_t fragments, uint32_t n_workers)
 	return n_workers == 1 ? fragments : 0;
 }
 
-uint32_t
-tokd_frags_mbufs(uint32_t n)
-{
-	return n * RTE_LIBRTE_IP_FRAG_MAX_FRAG;
-}
-
 struct tokd_frags *
 tokd_frags_create(uint32_t n, uint32_t worker, int node, uint64_t tsc_hz)
 {

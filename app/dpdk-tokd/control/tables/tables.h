@@ -48,9 +48,6 @@ void tokd_frags_free(struct tokd_frags *f);
 /* How many datagrams of --fragments each worker reassembles at once: none if there are several. */
 uint32_t tokd_frags_each(uint32_t fragments, uint32_t n_workers);
 
-/* The most mbufs that n datagrams hold. */
-uint32_t tokd_frags_mbufs(uint32_t n);
-
 /* For texts that go to the GPU as bytes, by a sink with this geometry. */
 int tokd_gpu_texts_open(struct tokd_worker *w, const struct tokg_geometry *g);
 void tokd_gpu_texts_close(struct tokd_worker *w);

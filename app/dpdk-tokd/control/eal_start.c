@@ -13,6 +13,7 @@
 
 #include <rte_eal.h>
 #include <rte_errno.h>
+#include <rte_version.h>
 
 #include "eal_files.h"
 #include "eal_start.h"
@@ -39,6 +40,16 @@ log_rejected(const char *besides)
 		"EAL rejects an option before --%s: its first message above names it (CPUs: 0 to "
 		"%ld); dpdk-tokd -h lists EAL's options, --help the application's",
 		besides, sysconf(_SC_NPROCESSORS_CONF) - 1);
+}
+
+/* Before DPDK 25.11 EAL shows its usage for every wrong value. */
+static void
+log_without_usage(void)
+{
+	if (RTE_VERSION < RTE_VERSION_NUM(25, 11, 0, 0))
+		tokd_log_failure("EAL cannot load a driver (-d): its first message above names it");
+	else
+		log_rejected(", or cannot load a driver (-d)");
 }
 
 /* Before EAL chooses an IOVA mode it has only read its options, and loaded drivers. */
@@ -83,8 +94,8 @@ runtime_folder(void)
 }
 
 /*
- * EAL returns EINVAL without its usage for a driver that it cannot load, and in DPDK 25.11 for a
- * wrong value, too: these two cannot be told apart. It also does for a runtime folder that it
+ * EAL returns EINVAL without its usage for a driver that it cannot load, and from DPDK 25.11 on for
+ * a wrong value, too: these two cannot be told apart. It also does for a runtime folder that it
  * cannot make, which is no wrong option.
  */
 static bool
@@ -213,7 +224,10 @@ tokd_eal_start(int argc, char **argv)
 	in_eal = false;
 	if (usage_shown || has_wrong_value(taken)) {
 		__fpurge(stdout);
-		log_rejected(usage_shown ? "" : ", or cannot load a driver (-d)");
+		if (usage_shown)
+			log_rejected("");
+		else
+			log_without_usage();
 		return TOKD_EXIT_USAGE;
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);

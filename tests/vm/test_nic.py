@@ -37,6 +37,8 @@ class Machine:
     pages: str  # the same, as tokd-host is asked
     words: str  # others of the kernel's
     taken: str | None  # pages that EAL is to take
+    wire: type[Wire]
+    checksums: str  # that are left to the card
 
 
 MACHINES = {
@@ -48,9 +50,19 @@ MACHINES = {
         "1x1G,32x2M",
         "intel_iommu=on iommu=pt PAGE=1G",
         "hugepages-1048576kB 1 of them free 0",
+        OffloadingWire,
+        "rx UDP, tx UDP",
     ),
     "arm64": Machine(
-        [], "", 2048, "default_hugepagesz=2M hugepagesz=2M hugepages=320", "320x2M", "PAGE=2M", None
+        [],
+        "",
+        2048,
+        "default_hugepagesz=2M hugepagesz=2M hugepages=320",
+        "320x2M",
+        "PAGE=2M",
+        None,
+        Wire,
+        "rx none, tx none",
     ),
 }
 
@@ -145,7 +157,7 @@ def test_ids_by_a_card_behind_an_iommu(arch, gpt2_file, gpt2_reference, tmp_path
     initramfs = archive(arch, gpt2_file, tmp_path / "initramfs.gz")
 
     with (
-        OffloadingWire() as wire,
+        machine.wire() as wire,
         Guest(
             arch,
             [*machine.options, *wire.options(machine.card)],
@@ -160,7 +172,7 @@ def test_ids_by_a_card_behind_an_iommu(arch, gpt2_file, gpt2_reference, tmp_path
         check_findings(guest, machine)
         check_applied(guest)
         guest.wait_for("ready")
-        assert guest.wait_for("checksums") == "by the device: rx UDP, tx UDP"
+        assert guest.wait_for("checksums") == f"by the device: {machine.checksums}"
         assert "dpdk-tokd 1" in guest.said("thread")
         if machine.taken:
             assert machine.taken in guest.said("pages")

@@ -161,6 +161,27 @@ FIXTURE_TEST(ipv6_tx_offload_leaves_the_checksum_to_the_driver)
 	rte_pktmbuf_free(m);
 }
 
+/* Its header has no checksum: a device that does those of IPv4 headers alone does none of it. */
+FIXTURE_TEST(ipv6_checksums_are_ours_where_the_device_does_those_of_ipv4_headers)
+{
+	struct request r = hello(1);
+	struct rte_udp_hdr *udp;
+	struct rte_mbuf *m;
+
+	fx->w.rx_cksum = RTE_MBUF_F_RX_IP_CKSUM_MASK;
+	fx->w.tx_cksum = RTE_MBUF_F_TX_IP_CKSUM;
+	m = frame6(r);
+	udp = rte_pktmbuf_mtod_offset(m, struct rte_udp_hdr *, HEADERS6);
+	udp->dgram_cksum ^= 1;
+	m->ol_flags = RTE_MBUF_F_RX_L4_CKSUM_GOOD; /* nobody asked for it */
+	expect_drop6(m, C_DROP_UDP_CKSUM);
+	receive(frame6(r));
+	m = expect_frame();
+	assert_int_equal(m->ol_flags, 0);
+	assert_int_equal(rte_ipv6_udptcp_cksum(ip6_of(m), ip6_of(m) + 1), 0xffff);
+	rte_pktmbuf_free(m);
+}
+
 struct solicitation {
 	struct nd_neighbor_solicit ns;
 	uint8_t option, words;

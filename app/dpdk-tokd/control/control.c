@@ -133,7 +133,7 @@ notify_watchdog(struct tokd_control *c)
 static void
 watch_port(struct tokd_control *c)
 {
-	const struct tokd_app *app = c->app;
+	struct tokd_app *app = c->app;
 	uint64_t wrong = 0;
 
 	for (uint32_t i = 0; i < app->n_workers; i++)

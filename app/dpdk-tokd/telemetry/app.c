@@ -55,7 +55,7 @@ tokd_tel_info(struct tokd_app *app, const char *params, struct rte_tel_data *d)
 	rte_tel_data_add_dict_uint(d, "port", app->port.id);
 	rte_tel_data_add_dict_string(d, "port_name", app->port.name);
 	rte_tel_data_add_dict_string(d, "driver", app->port.driver);
-	rte_tel_data_add_dict_string(d, "link", tokd_port_has_carrier(&app->port) ? "up" : "down");
+	rte_tel_data_add_dict_string(d, "link", atomic_load(&app->port.no_carrier) ? "down" : "up");
 	add_address(d, &app->address);
 	tokd_tel_add_text(d, "vocab", v.name); /* the default; /tokd/vocabs has all */
 	snprintf(text, sizeof(text), "%08" PRIx32, v.checksum);

@@ -31,6 +31,7 @@ struct tokd_port {
 	bool started;
 	struct rte_eth_rxconf rx_conf; /* of each queue */
 	_Atomic bool lost;	       /* any thread: the device has failed; logged */
+	_Atomic bool no_carrier;       /* any thread: when port_watch.c last looked */
 	enum tokd_zc_kind zero_copy;
 	struct rte_device *device;
 	uint16_t mtu;	   /* bytes of an IP packet that it sends */
@@ -65,14 +66,15 @@ int tokd_port_mtu_check(const struct tokd_port *p, const struct tokd_options *op
 /* After the port is configured. */
 int tokd_port_mtu_set(struct tokd_port *p, const struct tokd_options *opt);
 
-/* port_watch.c: of the kernel interface, if the port is one, else of the device. */
-bool tokd_port_has_carrier(const struct tokd_port *p);
+/* port_watch.c */
 struct tokd_port_watch {
-	bool no_carrier, xdp_told, cksums_told;
+	bool xdp_told, cksums_told;
 };
-/* Zero *watch at first. `wrong_cksums`: datagrams dropped for their UDP checksum so far. */
-void tokd_port_watch(
-	struct tokd_port_watch *watch, const struct tokd_port *p, uint64_t wrong_cksums);
+/*
+ * Zero *watch at first. `wrong_cksums`: datagrams dropped for their UDP checksum so far. One thread
+ * only: ethdev's calls for one port must not run at the same time.
+ */
+void tokd_port_watch(struct tokd_port_watch *watch, struct tokd_port *p, uint64_t wrong_cksums);
 
 /* port_zero_copy.c */
 enum tokd_zc_kind tokd_port_zero_copy(const struct rte_eth_dev_info *info);

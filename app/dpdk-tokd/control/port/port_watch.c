@@ -7,8 +7,9 @@
 #include "log.h"
 #include "port.h"
 
-bool
-tokd_port_has_carrier(const struct tokd_port *p)
+/* The kernel interface, if the port is one, else the device. */
+static bool
+has_carrier(const struct tokd_port *p)
 {
 	struct rte_eth_link link = {0};
 	char name[IF_NAMESIZE];
@@ -21,13 +22,12 @@ tokd_port_has_carrier(const struct tokd_port *p)
 }
 
 static void
-watch_carrier(struct tokd_port_watch *watch, const struct tokd_port *p)
+watch_carrier(struct tokd_port *p)
 {
-	const bool none = !tokd_port_has_carrier(p);
+	const bool none = !has_carrier(p);
 
-	if (none == watch->no_carrier)
+	if (atomic_exchange(&p->no_carrier, none) == none)
 		return;
-	watch->no_carrier = none;
 	if (none)
 		TOKD_LOG(port, WARNING,
 			"port %u (%s, %s): no carrier: look at the cable, the switch, or the "
@@ -54,9 +54,9 @@ watch_xdp(struct tokd_port_watch *watch, const struct tokd_port *p)
 }
 
 void
-tokd_port_watch(struct tokd_port_watch *watch, const struct tokd_port *p, uint64_t wrong_cksums)
+tokd_port_watch(struct tokd_port_watch *watch, struct tokd_port *p, uint64_t wrong_cksums)
 {
-	watch_carrier(watch, p);
+	watch_carrier(p);
 	watch_xdp(watch, p);
 	if (wrong_cksums == 0 || watch->cksums_told)
 		return;

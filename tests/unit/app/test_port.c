@@ -73,9 +73,10 @@ FIXTURE_TEST(only_devices_that_free_when_asked_get_packets_in_place)
 	static const struct {
 		const char *driver;
 		enum tokd_zc_kind kind;
-	} cases[] = {{"net_ring", TOKD_ZC_COPIES}, {"net_ice", TOKD_ZC_DMA},
-		{"net_iavf", TOKD_ZC_DMA}, {"mlx5_pci", TOKD_ZC_NO}, {"mlx5_auxiliary", TOKD_ZC_NO},
-		{"net_cn10k", TOKD_ZC_NO}, {"net_virtio", TOKD_ZC_NO}};
+	} cases[] = {{"net_tap", TOKD_ZC_COPIES}, {"net_ring", TOKD_ZC_NO},
+		{"net_ice", TOKD_ZC_DMA}, {"net_iavf", TOKD_ZC_DMA}, {"mlx5_pci", TOKD_ZC_NO},
+		{"mlx5_auxiliary", TOKD_ZC_NO}, {"net_cn10k", TOKD_ZC_NO},
+		{"net_virtio", TOKD_ZC_NO}};
 	struct rte_eth_dev_info info;
 
 	assert_int_equal(rte_eth_dev_info_get(fx->w.port, &info), 0);

@@ -15,9 +15,12 @@
 
 #include "port.h"
 
-/* Copy the data, or pass on the mbuf itself, in DPDK 22.11 and later. */
+/*
+ * Copy the data, in DPDK 22.11 and later. Not net_ring, which passes on the mbuf itself: another
+ * lcore would free it, or a process that has not mapped the token ring.
+ */
 static const char *const copying[] = {
-	"net_memif", "net_af_packet", "net_tap", "net_pcap", "net_null", "net_ring"};
+	"net_memif", "net_af_packet", "net_tap", "net_pcap", "net_null"};
 
 /*
  * Have rte_eth_tx_done_cleanup(), without which a full ring would wait for other packets: in DPDK

@@ -138,6 +138,7 @@ workers_run(struct tokd_app *app)
 static int
 serve(struct tokd_app *app)
 {
+	static const struct tokd_addr none;
 	int rc;
 
 	limit_fragments(app);
@@ -154,7 +155,9 @@ serve(struct tokd_app *app)
 		rc = tokd_workers_open(app);
 	if (rc != 0)
 		goto close_workers;
-	rc = tokd_port_start(&app->port, &app->opt, &app->address.ip6);
+	/* A kernel that answers neighbours has joined their group. */
+	rc = tokd_port_start(
+		&app->port, &app->opt, app->address.kernel_answers ? &none : &app->address.ip6);
 	for (uint32_t i = 0; i < app->n_workers && rc == 0; i++)
 		rc = tokd_worker_bound_held(app->worker[i], &app->port);
 	for (uint32_t i = 0; i < app->n_workers && rc == 0; i++)

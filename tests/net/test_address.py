@@ -126,6 +126,7 @@ def test_addresses_of_an_interface_that_the_kernel_shares(lab2, serve, want, dri
     """The kernel is the host: ARP, neighbours and ping are answered once, datagrams by us alone."""
     devargs = f"iface={lab2.server_if}{more}"
     appliance = serve(lab2, driver, "--text-port", str(TEXT_PORT), devargs=devargs)
+    assert "multicast" not in appliance.said()
     info = appliance.telemetry("/tokd/info")
     assert (info["ip"], info["ip6"]) == (SERVER_IP, SERVER_IP6)
     assert info["arp_and_ping_by"] == "kernel"

@@ -232,6 +232,7 @@ static enum tokd_exit
 run(struct tokd_app *app, int eal_argc, char **argv)
 {
 	enum tokd_exit code;
+	uint16_t port;
 
 	tokd_log_open(app->opt.log_format == TOKD_LOG_JSON);
 	tokd_control_before_eal();
@@ -252,6 +253,9 @@ run(struct tokd_app *app, int eal_argc, char **argv)
 			code = TOKD_EXIT_FAILED;
 		tokd_reload_close(app);
 		tokd_served_free(app->served);
+		/* Not served: EAL crashes where it ends a net_failsafe that still has its ports. */
+		RTE_ETH_FOREACH_DEV (port)
+			rte_eth_dev_close(port);
 	}
 	rte_eal_cleanup();
 	tokd_sandbox_log_denied();

@@ -203,6 +203,13 @@ def test_a_wrong_port_is_answered_with_those_there_are(start, gpt2_file: Path) -
     assert appliance.stop() == 1
 
 
+def test_a_port_below_another_one_is_refused_and_all_are_closed(start, gpt2_file: Path) -> None:
+    two = ["--vdev=net_failsafe0,dev(net_null0)"]
+    appliance = start("--vocab", str(gpt2_file), "--port", "1", eal=two)
+    appliance.wait_for("--port 1: part of another port; ports: 0 (net_failsafe0)")
+    assert appliance.stop() == 1
+
+
 def test_a_missing_vocabulary_is_named(start) -> None:
     appliance = start("--vocab", "/nonexistent/vocabulary.json")
     appliance.wait_for("/nonexistent/vocabulary.json")

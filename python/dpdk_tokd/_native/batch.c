@@ -128,7 +128,8 @@ batch_free(struct batch *b)
 
 /* Behind the `used` ids of an encoder. splits[i + 1] becomes the number of ids of text i. */
 static bool
-encode_chunk(const struct batch *b, struct batch_chunk *c, struct encoder *e, size_t used)
+encode_chunk(const struct batch *b, struct batch_chunk *c, struct encoder *e, size_t used,
+	struct signals *signals)
 {
 	c->encoder = e;
 	c->at = used;
@@ -141,12 +142,12 @@ encode_chunk(const struct batch *b, struct batch_chunk *c, struct encoder *e, si
 		if (c->why.status != TOK_OK)
 			return false;
 		if (!batch_head(b->vocab, e, used, &t, b->flags, &b->cut, &c->why)) {
-			bound = tok_encode_bound(b->vocab, t.n, b->flags);
+			bound = encoder_bound(b->vocab, t.n, b->flags);
 			c->why = (struct tok_result){.status = TOK_MORE};
 			if (!encoder_room(e, used + bound))
 				return false;
-			c->why = tok_encode(
-				b->vocab, e->cache, t.p, t.n, b->flags, e->ids + used, bound);
+			c->why = encoder_encode(
+				e, b->vocab, &t, b->flags, e->ids + used, bound, signals);
 			if (c->why.status != TOK_OK)
 				return false;
 		}
@@ -163,7 +164,6 @@ struct work {
 	atomic_size_t next;  /* chunk that nobody has taken */
 	atomic_uint threads; /* that have begun: each has the encoder of its number */
 	struct signals signals;
-	bool raised; /* an exception, which is set */
 };
 
 /* Chunks are taken in order, and those that were are ended: the first error is always the same. */
@@ -176,13 +176,11 @@ work(void *arg)
 	size_t i, used = 0;
 
 	while ((i = atomic_fetch_add(&w->next, 1)) < b->n_chunks) {
-		if (!encode_chunk(b, &b->chunk[i], e, used))
-			atomic_store(&w->next, b->n_chunks);
+		const bool ok = encode_chunk(b, &b->chunk[i], e, used, &w->signals);
+
 		used += b->chunk[i].n_ids;
-		if (signals_raised(&w->signals)) {
-			w->raised = true;
+		if (signals_raised(&w->signals) || !ok)
 			atomic_store(&w->next, b->n_chunks);
-		}
 	}
 }
 
@@ -211,9 +209,8 @@ batch_encode(struct batch *b)
 {
 	struct work w = {.b = b};
 
-	signals_begin(&w.signals);
-	pool_run(work, &w, b->n_threads - 1);
-	if (!w.raised)
+	pool_run(work, &w, b->n_threads - 1, &w.signals);
+	if (!atomic_load(&w.signals.raised))
 		return add_up(b);
 	b->failed = 0;
 	b->why = (struct tok_result){.status = TOK_BAD};

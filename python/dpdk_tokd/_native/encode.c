@@ -9,6 +9,7 @@ encode_all(const struct vocab *v, struct encoder_text *text, uint32_t flags,
 	const struct batch_cut *cut, struct ids *ids, struct encoder *const *e, uint32_t threads)
 {
 	struct tok_result r = {.status = encoder_utf8(e[0], text)};
+	struct signals signals = {0};
 	size_t bound;
 
 	if (r.status != TOK_OK)
@@ -17,13 +18,13 @@ encode_all(const struct vocab *v, struct encoder_text *text, uint32_t flags,
 		ids->room = e[0]->ids;
 		return r;
 	}
-	bound = tok_encode_bound(v->vocab, text->n, flags);
+	bound = encoder_bound(v->vocab, text->n, flags);
 	/* Threads use the encoders' rooms: memory of its own, which the ids do not fill. */
 	if (!ids_prepare(ids, e[0], threads > 1 ? bound + ENCODER_ROOM_KEPT : bound))
 		return (struct tok_result){.status = TOK_MORE};
 	if (threads > 1)
 		return long_encode(v->vocab, e, threads, text, flags, ids->room);
-	return tok_encode(v->vocab, e[0]->cache, text->p, text->n, flags, ids->room, bound);
+	return encoder_encode(e[0], v->vocab, text, flags, ids->room, bound, &signals);
 }
 
 /* All of them, with nothing cut off. False with an exception set. `o` has the text. */

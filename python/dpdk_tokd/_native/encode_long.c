@@ -90,8 +90,8 @@ struct work {
 	uint32_t n_threads;   /* that have begun: each has the encoder of its number */
 	size_t at;	      /* the text below is taken */
 	uint64_t n_taken, n_done;
-	struct tok_result r;	/* of the pieces that are done, in order */
-	struct signals signals; /* of one thread alone */
+	struct tok_result r; /* of the pieces that are done, in order */
+	struct signals signals;
 };
 
 /* The number of the next piece, and its bytes; the lock is held. False: there is none. */
@@ -112,7 +112,7 @@ static void
 wait_for_turn(struct work *w, uint64_t number)
 {
 	while (w->n_done != number)
-		pthread_cond_wait(&w->turn, &w->lock);
+		signals_wait(&w->signals, &w->turn, &w->lock);
 }
 
 static void
@@ -143,7 +143,8 @@ work(void *arg)
 	pthread_mutex_lock(&w->lock);
 	e = w->encoder[w->n_threads++];
 	while (take_piece(w, &number, &begin, &n)) {
-		const size_t bound = tok_encode_bound(w->v, n, w->flags);
+		const struct encoder_text piece = {.p = w->text + begin, .n = n};
+		const size_t bound = encoder_bound(w->v, n, w->flags);
 		const bool in_room = n <= 2 * PIECE_BYTES && encoder_room(e, bound);
 		uint32_t *to = in_room ? e->ids : NULL;
 		struct tok_result r;
@@ -154,7 +155,7 @@ work(void *arg)
 			to = w->ids + w->r.produced;
 		}
 		pthread_mutex_unlock(&w->lock);
-		r = tok_encode(w->v, e->cache, w->text + begin, n, w->flags, to, bound);
+		r = encoder_encode(e, w->v, &piece, w->flags, to, bound, &w->signals);
 		raised = signals_raised(&w->signals);
 		pthread_mutex_lock(&w->lock);
 		wait_for_turn(w, number);
@@ -186,8 +187,9 @@ long_encode(const struct tok_vocab *v, struct encoder *const *encoder, uint32_t 
 		.turn = PTHREAD_COND_INITIALIZER,
 		.r = {.status = TOK_OK, .produced = around ? t->n_before : 0}};
 
-	signals_begin(&w.signals);
-	pool_run(work, &w, threads - 1);
+	pool_run(work, &w, threads - 1, &w.signals);
+	if (atomic_load(&w.signals.raised))
+		return (struct tok_result){.status = TOK_BAD};
 	if (around && w.r.status == TOK_OK) {
 		memcpy(ids, t->before, t->n_before * sizeof(*ids));
 		memcpy(ids + w.r.produced, t->after, t->n_after * sizeof(*ids));

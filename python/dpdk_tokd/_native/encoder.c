@@ -6,6 +6,7 @@
 #include "tables/mem.h"
 
 #define ROOM_FIRST ((size_t)4096)
+#define PART_BYTES ((size_t)128 << 10) /* of a text, between looks for signals */
 
 struct encoder *
 encoder_create(const struct tok_vocab *v)
@@ -80,6 +81,65 @@ encoder_utf8(struct encoder *e, struct encoder_text *text)
 		return TOK_BAD;
 	*text = (struct encoder_text){.p = e->text, .n = n};
 	return TOK_OK;
+}
+
+/* Parts need what a stream may hold back, beside the room for the whole. */
+static size_t
+part_room(size_t n)
+{
+	return n > PART_BYTES ? TOK_STREAM_HELD_MAX : 0;
+}
+
+size_t
+encoder_bound(const struct tok_vocab *v, size_t n, uint32_t flags)
+{
+	return tok_encode_bound(v, n, flags) + part_room(n);
+}
+
+size_t
+encoder_feed_bound(const struct tok_stream *s, size_t n)
+{
+	return tok_stream_bound(s, n) + part_room(n);
+}
+
+struct tok_result
+encoder_feed(struct tok_stream *s, const struct encoder_text *text, bool last, uint32_t *ids,
+	size_t room, struct signals *signals)
+{
+	struct tok_result all = {.status = TOK_OK}, r;
+
+	for (;;) {
+		const size_t left = text->n - all.consumed,
+			     n = left < PART_BYTES ? left : PART_BYTES;
+
+		r = tok_stream_feed(s, (const uint8_t *)text->p + all.consumed, n,
+			last && n == left, ids + all.produced, room - all.produced);
+		all.status = r.status;
+		all.error = r.error;
+		all.consumed += r.consumed;
+		all.produced += r.produced;
+		if (r.status != TOK_OK || n == left)
+			return all;
+		if (signals_raised(signals))
+			return (struct tok_result){.status = TOK_BAD};
+	}
+}
+
+/* Some texts are too much for a stream, whose memory is fixed: those are encoded in one part. */
+struct tok_result
+encoder_encode(struct encoder *e, const struct tok_vocab *v, const struct encoder_text *text,
+	uint32_t flags, uint32_t *ids, size_t room, struct signals *signals)
+{
+	struct tok_stream s;
+	struct tok_result r;
+
+	if (text->n > PART_BYTES) {
+		tok_stream_init(&s, v, e->cache, flags);
+		r = encoder_feed(&s, text, true, ids, room, signals);
+		if (r.status == TOK_OK || r.error == TOK_ERROR_NONE || r.error == TOK_ERROR_UTF8)
+			return r;
+	}
+	return tok_encode(v, e->cache, text->p, text->n, flags, ids, room);
 }
 
 void

@@ -4,6 +4,7 @@
 
 #include <tok.h>
 
+#include "signals.h"
 #include "text/utf8.h"
 
 /* Room that an encoder keeps for the next call: 4 MiB of ids and as much of text, of which only
@@ -45,6 +46,20 @@ encoder_room(struct encoder *e, size_t need)
  * call that encodes: TOK_MORE: memory is short; TOK_BAD: a character is a surrogate.
  */
 enum tok_status encoder_utf8(struct encoder *e, struct encoder_text *text);
+
+/*
+ * Encode UTF-8 into room for encoder_bound() ids, with looks for signals. TOK_BAD without an error:
+ * a handler has raised an exception.
+ */
+size_t encoder_bound(const struct tok_vocab *v, size_t n, uint32_t flags);
+struct tok_result encoder_encode(struct encoder *e, const struct tok_vocab *v,
+	const struct encoder_text *text, uint32_t flags, uint32_t *ids, size_t room,
+	struct signals *signals);
+
+/* The same of a stream's next text, into room for encoder_feed_bound() ids. */
+size_t encoder_feed_bound(const struct tok_stream *s, size_t n);
+struct tok_result encoder_feed(struct tok_stream *s, const struct encoder_text *text, bool last,
+	uint32_t *ids, size_t room, struct signals *signals);
 
 /* Give back what is more than an encoder may keep. */
 void encoder_trim(struct encoder *e);

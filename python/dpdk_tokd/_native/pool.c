@@ -106,7 +106,7 @@ start_threads(unsigned int wanted)
 }
 
 void
-pool_run(void (*work)(void *arg), void *arg, unsigned int helpers)
+pool_run(void (*work)(void *arg), void *arg, unsigned int helpers, struct signals *signals)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct job job = {.work = work, .arg = arg, .wanted = helpers};
@@ -130,7 +130,7 @@ pool_run(void (*work)(void *arg), void *arg, unsigned int helpers)
 	pthread_mutex_lock(&pool.lock);
 	unlink_job(&job);
 	while (job.running > 0)
-		pthread_cond_wait(&job.done, &pool.lock);
+		signals_wait(signals, &job.done, &pool.lock);
 	pthread_mutex_unlock(&pool.lock);
 	pthread_cond_destroy(&job.done);
 }

@@ -2,18 +2,23 @@
 /* Ctrl-C while the GIL is released. */
 #pragma once
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Of one call, zeroed before it begins. */
 struct signals {
-	int64_t due_ns; /* the next look at them, by CLOCK_MONOTONIC */
+	int64_t due_ns; /* the main thread's next look at them, by CLOCK_MONOTONIC; 0: none yet */
+	atomic_bool raised;
 };
-
-void signals_begin(struct signals *s);
 
 /*
  * Between parts of long work, by any of its threads and without the GIL: has a signal's handler
  * raised an exception? It is set then. Looks 20 times a second, in Python's main thread alone: no
- * other handles signals.
+ * other handles signals. Others learn what it saw.
  */
 bool signals_raised(struct signals *s);
+
+/* As pthread_cond_wait(), but it returns for every look; `lock` is not held meanwhile. */
+void signals_wait(struct signals *s, pthread_cond_t *cond, pthread_mutex_t *lock);

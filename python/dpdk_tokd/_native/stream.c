@@ -66,7 +66,8 @@ static PyObject *
 feed_by(struct stream *s, struct encoder *e, PyObject *o, struct encoder_text *text, bool last)
 {
 	enum tok_status status = encoder_utf8(e, text);
-	const size_t bound = tok_stream_bound(&s->tok, text->n);
+	const size_t bound = encoder_feed_bound(&s->tok, text->n);
+	struct signals signals = {0};
 	struct tok_result r;
 	struct ids ids;
 
@@ -76,15 +77,19 @@ feed_by(struct stream *s, struct encoder *e, PyObject *o, struct encoder_text *t
 	if (status != TOK_OK)
 		return raise_text(status, o, -1);
 	if (text->n < GIL_BYTES) {
-		r = tok_stream_feed(&s->tok, text->p, text->n, last, ids.room, bound);
+		r = encoder_feed(&s->tok, text, last, ids.room, bound, &signals);
 	} else {
 		Py_BEGIN_ALLOW_THREADS
-		r = tok_stream_feed(&s->tok, text->p, text->n, last, ids.room, bound);
+		r = encoder_feed(&s->tok, text, last, ids.room, bound, &signals);
 		Py_END_ALLOW_THREADS
 	}
 	if (r.status == TOK_OK)
 		return ids_as(ids_array(&ids, r.produced), s->type);
 	ids_free(&ids);
+	if (atomic_load(&signals.raised)) {
+		s->closed = true; /* the ids are lost */
+		return NULL;
+	}
 	return raise_bad(r, "bytes");
 }
 

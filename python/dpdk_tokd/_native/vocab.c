@@ -40,6 +40,7 @@ struct missing {
 	struct encoder **e;
 	uint32_t n;
 	atomic_uint next;
+	struct signals signals;
 };
 
 static void
@@ -66,7 +67,7 @@ encoders_borrow(struct vocab *v, struct encoder **e, uint32_t n)
 		return true;
 	m.next = n_idle;
 	Py_BEGIN_ALLOW_THREADS
-	pool_run(create_missing, &m, n - n_idle - 1);
+	pool_run(create_missing, &m, n - n_idle - 1, &m.signals);
 	Py_END_ALLOW_THREADS
 	for (uint32_t i = n_idle; i < n; i++)
 		all = all && e[i] != NULL;

@@ -191,6 +191,19 @@ def test_special_tokens_are_found_where_a_text_is_cut(gpt2_reference, tmp_path, 
     assert own.encode(text).tolist() == made.encode(text).ids
 
 
+@pytest.mark.parametrize("n", [100_000, 300_000])
+def test_a_long_text_may_hold_more_than_a_stream(gpt2_reference, tmp_path, n):
+    """It is encoded in parts, which hold no more marks."""
+    tokenizers = pytest.importorskip("tokenizers", reason="pip install tokenizers")
+    made = tokenizers.Tokenizer.from_str(gpt2_reference.to_str())
+    made.normalizer = tokenizers.normalizers.NFC()
+    made.save(str(tmp_path / "tokenizer.json"))
+    own = dpdk_tokd.Tokenizer.load(tmp_path / "tokenizer.json")
+    text = "a\u0301" * (n // 6) + "e" + "\u0323\u0301" * 300 + "\n\u03b1\u0301" * (n // 10)
+    assert own.encode(text).tolist() == made.encode(text).ids
+    assert own.encode_batch([text], threads=1).tolist() == [made.encode(text).ids]
+
+
 def test_a_long_text_of_a_batch_is_refused_by_its_index(strict):
     text = b"a b " * 200_000
     with pytest.raises(ValueError, match=r"^text 0: .*not UTF-8.*after 800001 bytes"):

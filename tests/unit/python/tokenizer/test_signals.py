@@ -30,27 +30,43 @@ def soon() -> Iterator[Callable[[], None]]:
     signal.signal(signal.SIGPROF, before)
 
 
-@pytest.mark.parametrize("how", ["one thread", "two threads", "one text"])
+TEXT = WORDS * (160 * MB // len(WORDS))
+WHOLE = TEXT.replace(" ", "\n")  # has no place where a text is divided
+CALLS: dict[str, Callable[[Any], object]] = {
+    "one thread": lambda tok: tok.encode_batch([TEXT[:MB]] * 160, threads=1),
+    "two threads": lambda tok: tok.encode_batch([TEXT[:MB]] * 160, threads=2),
+    "one text": lambda tok: tok.encode(TEXT),
+    "one text, whole": lambda tok: tok.encode(WHOLE),
+    "one text, whole, in a batch": lambda tok: tok.encode_batch([WHOLE]),
+    "whole texts, one thread": lambda tok: tok.encode_batch([WHOLE[: 80 * MB]] * 2, threads=1),
+    "whole texts, two threads": lambda tok: tok.encode_batch([WHOLE[: 80 * MB]] * 2, threads=2),
+}
+
+
+@pytest.mark.parametrize("how", CALLS)
 def test_a_long_call_is_interrupted(
     gpt2: Any, soon: Callable[[], None], how: str, request: pytest.FixtureRequest
 ) -> None:
-    text = WORDS * (MB // len(WORDS))
-    if how != "one text":
-        threads = 1 + (how == "two threads")
-        texts, call = [text] * 160, lambda given: gpt2.encode_batch(given, threads=threads)
-    else:
-        if len(cpus := os.sched_getaffinity(0)) == 1:
-            pytest.skip("one CPU: a text is not divided")
-        # Many CPUs would be done before the first look.
-        os.sched_setaffinity(0, sorted(cpus)[:2])
-        request.addfinalizer(lambda: os.sched_setaffinity(0, cpus))
-        texts, call = text * 160, gpt2.encode
+    if len(cpus := os.sched_getaffinity(0)) == 1 and how == "one text":
+        pytest.skip("one CPU: a text is not divided")
+    # Many CPUs would be done before the first look.
+    os.sched_setaffinity(0, sorted(cpus)[:2])
+    request.addfinalizer(lambda: os.sched_setaffinity(0, cpus))
     begun = time.process_time()
-    call(texts)
+    CALLS[how](gpt2)
     whole = time.process_time() - begun
     begun = time.process_time()
     soon()
     with pytest.raises(Raised):
-        call(texts)
+        CALLS[how](gpt2)
     assert time.process_time() - begun < whole / 2
     assert gpt2.encode_batch(["Hello", "Hello"]).tolist() == [[15496], [15496]]
+
+
+def test_a_stream_that_is_interrupted_is_closed(gpt2: Any, soon: Callable[[], None]) -> None:
+    stream = gpt2.stream()
+    soon()
+    with pytest.raises(Raised):
+        stream.feed(TEXT)
+    with pytest.raises(ValueError, match="the stream is closed"):
+        stream.feed("more")

@@ -207,14 +207,23 @@ class _Manifest:
             return
         except (OSError, ValueError) as error:
             raise BulkError(f"{self.path}: {error}: remove it to begin again") from None
-        for key, value in begun.items():
-            if old["begun"].get(key) != value:
-                raise BulkError(
-                    f"{self.path}: was begun with other input or options ({key}): give the same "
-                    "again, or another output, or remove this file to begin again"
-                )
-        self.at, self.state = Position(**old["at"]), old["state"]
-        self.totals = Totals(**old["totals"])
+        try:
+            for key, value in begun.items():
+                if old["begun"].get(key) != value:
+                    raise BulkError(
+                        f"{self.path}: was begun with other input or options ({key}): give the "
+                        "same again, or another output, or remove this file to begin again"
+                    )
+            self.at, self.state = Position(**old["at"]), old["state"]
+            self.totals = Totals(**old["totals"])
+            numbers = (*old["at"].values(), *old["state"].values(), *old["totals"].values())
+            if not all(isinstance(number, int) and number >= 0 for number in numbers):
+                raise TypeError
+        except (AttributeError, KeyError, TypeError):
+            raise BulkError(
+                f"{self.path}: says nothing of a run: give another output, or remove this file to "
+                "begin again"
+            ) from None
 
     def write(self, at: Position, state: dict[str, int], totals: Totals) -> None:
         now = {"begun": self._begun, "at": asdict(at), "state": state, "totals": asdict(totals)}

@@ -315,6 +315,29 @@ def test_other_options_do_not_continue_a_run(gpt2_file, tmp_path, texts):
         bulk.encode_files(str(gpt2_file), [source], tmp_path / "out")
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        "{}",
+        "[]",
+        '{"begun": []}',
+        "of another program",
+        {"at": {"file": 0}},
+        {"state": []},
+        {"state": {"ids": "7"}},
+        {"totals": {"documents": -1}},
+    ],
+)
+def test_a_manifest_of_something_else_is_refused(gpt2_file, tmp_path, texts, content):
+    source = json_lines(tmp_path / "in.jsonl", texts)
+    bulk.encode_files(str(gpt2_file), [source], tmp_path / "out")
+    manifest = tmp_path / MANIFEST
+    whole = json.loads(manifest.read_text())
+    manifest.write_text(content if isinstance(content, str) else json.dumps(whole | content))
+    with pytest.raises(bulk.BulkError, match=r"out\.manifest\.json: .*begin again"):
+        bulk.encode_files(str(gpt2_file), [source], tmp_path / "out")
+
+
 def test_special_tokens_stay_text_unless_asked(gpt2, gpt2_file, tmp_path):
     """By default as with the command."""
     text = f"a{EOS}"

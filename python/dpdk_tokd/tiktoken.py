@@ -37,6 +37,8 @@ class Encoding:
     """
 
     def __init__(self, tokenizer: Tokenizer, name: str, special_tokens: dict[str, int]) -> None:
+        if "" in special_tokens:
+            raise ValueError(f"{name}: special token '': expected at least one character")
         self.name = name
         self._tokenizer = tokenizer
         self._special_tokens = special_tokens
@@ -375,9 +377,9 @@ class _Core:
         }
         try:
             made = Tokenizer(of.name, None, None, None, False, json.dumps(document).encode())
+            return Encoding(made, of.name, of._special_tokens)
         except ValueError as error:
             return str(error)
-        return Encoding(made, of.name, of._special_tokens)
 
 
 def _get(encoding: Any) -> Any:

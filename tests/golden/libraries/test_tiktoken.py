@@ -234,6 +234,17 @@ def test_what_libtok_refuses_is_tiktoken_s(public, caplog):
     ] * 2
 
 
+def test_an_empty_special_token_is_refused(public, both):
+    with pytest.raises(ValueError, match="own: special token '': expected at least one character"):
+        type(both[1])(both[1]._tokenizer, "own", {"": 70000})
+    dpdk_tokd.patch_tiktoken()
+    base = tiktoken.get_encoding("gpt2")
+    given = {"pat_str": base._pat_str, "mergeable_ranks": base._mergeable_ranks}
+    own = tiktoken.Encoding("own", special_tokens={"": 70000}, **given)
+    assert own.encode_ordinary("a b") == base.encode_ordinary("a b")
+    assert sum(dpdk_tokd.hf.fallbacks.values()) == 1
+
+
 def test_a_refused_text_names_the_token(both):
     with pytest.raises(ValueError, match=r"special token '<\|endoftext\|>'.*disallowed_special="):
         both[1].encode("a <|endoftext|>")

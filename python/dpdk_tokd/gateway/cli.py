@@ -48,7 +48,7 @@ def _model(text: str) -> tuple[str, str]:
     name, equals, path = text.partition("=")
     if not (name and equals and path):
         raise argparse.ArgumentTypeError(
-            f"{text!r}: expected NAME=FOLDER or NAME=FILE, for example llama=/models/llama3"
+            f"{text!r}: expected NAME=VOCAB, for example llama=/models/llama3 or gpt2=gpt2"
         )
     return name, path
 

@@ -296,7 +296,7 @@ def test_how_long_a_context_is(folder: Path, gpt2_file: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["--model", "x"], "'x': expected NAME=FOLDER or NAME=FILE"),
+        (["--model", "x"], "'x': expected NAME=VOCAB, for example .* or gpt2=gpt2"),
         (["--model", "x=/nowhere"], "tokd-gateway: .*/nowhere"),
         (["--model", "x=y", "--max-body", "0"], "'0': expected a whole number above 0"),
     ],

@@ -46,8 +46,8 @@ log = logging.getLogger("tokd-gateway")
 class _Threads(futures.ThreadPoolExecutor):
     """in_progress: requests that have arrived and are not answered."""
 
-    def __init__(self) -> None:
-        super().__init__(THREADS, "grpc")
+    def __init__(self, threads: int, name: str) -> None:
+        super().__init__(threads, name)
         self.in_progress: set[futures.Future[Any]] = set()
 
     def submit(self, *call: Any, **named: Any) -> futures.Future[Any]:
@@ -58,14 +58,16 @@ class _Threads(futures.ThreadPoolExecutor):
 
 
 class _Reflection(reflection.ReflectionServicer):  # type: ignore[misc]
-    def __init__(self, names: Iterable[str]) -> None:
+    def __init__(self, names: Iterable[str], threads: _Threads) -> None:
         super().__init__(names, POOL)
         self._free = threading.Semaphore(REFLECTIONS)
+        self._in_progress = threads.in_progress
 
     def ServerReflectionInfo(self, requests: Any, context: Any) -> Iterator[Any]:
         if not context.is_active():
             return
-        if not self._free.acquire(timeout=REFLECTION_S):
+        alone = len(self._in_progress) <= REFLECTIONS + 1  # else others wait for this thread
+        if not self._free.acquire(timeout=REFLECTION_S if alone else 0):
             why = f"{REFLECTIONS} clients use reflection: send it again"
             context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, why)
         try:
@@ -138,7 +140,7 @@ class GrpcServer:
             raise OSError(f"--grpc {address}: there is no folder {folder}: mkdir -m 700 it")
         self.address = address
         self.service = Service(app.models)
-        self.threads = _Threads()
+        self.threads = _Threads(THREADS, "grpc")
         self.messages = _Messages()
         app.by_grpc = self.threads.in_progress
         limits = app.limits
@@ -163,9 +165,9 @@ class GrpcServer:
         for other in (health_pb2, reflection_pb2):
             POOL.AddSerializedFile(other.DESCRIPTOR.serialized_pb)
         names = (SERVICE.full_name, health.SERVICE_NAME, reflection.SERVICE_NAME)
-        shown = _Reflection(names)
         # In threads of their own, one of them to refuse: the end does not wait for who asks on.
-        pool = futures.ThreadPoolExecutor(REFLECTIONS + 1, "grpc-reflection")
+        pool = _Threads(REFLECTIONS + 1, "grpc-reflection")
+        shown = _Reflection(names, pool)
         shown.ServerReflectionInfo = _apart(  # type: ignore[method-assign]
             shown.ServerReflectionInfo, pool
         )

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -368,6 +369,30 @@ def test_neither_long_texts_nor_reflection_keep_others_out(model: Model, tmp_pat
         check = health_pb2_grpc.HealthStub(channel)
         assert check.Check(health_pb2.HealthCheckRequest(), timeout=30).status == HEALTHY
         gate.set()
+    server.stop(60)
+
+
+def test_clients_that_wait_for_reflection_are_few(model: Model, tmp_path: Path) -> None:
+    """They would hold all requests that the gateway takes at once."""
+    server = GrpcServer(App(Models([model])), f"unix:{tmp_path / 's'}")
+    server.start()
+    listed = reflection_pb2.ServerReflectionRequest(list_services="")
+    idle: list[queue.SimpleQueue[Any]] = [queue.SimpleQueue() for _ in range(100)]
+    with grpc.insecure_channel(server.address) as channel:
+        reflect = reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo
+        for one in idle:
+            one.put(listed)
+        streams = [reflect(iter(one.get, None), timeout=5) for one in idle]
+        ends = Counter[str]()
+        for stream in streams:
+            try:
+                next(stream)
+                ends["answered"] += 1
+            except grpc.RpcError as error:
+                ends[error.code().name] += 1
+        assert ends == {"answered": REFLECTIONS, "RESOURCE_EXHAUSTED": 100 - REFLECTIONS}
+        for one in idle:
+            one.put(None)
     server.stop(60)
 
 

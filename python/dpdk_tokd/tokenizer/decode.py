@@ -36,7 +36,7 @@ def ids_for(ids: IdsLike) -> Ids:
         low, high = int(array.min()), int(array.max())
         if low < 0 or high > ID_MAX:
             raise IdRangeError(f"ids: {low if low < 0 else high} is not an unsigned 32-bit number")
-    return np.ascontiguousarray(array, dtype=np.uint32)
+    return np.require(array, np.uint32, ["C", "ALIGNED"])
 
 
 def kept_but(special: Ids) -> Kept:

@@ -154,6 +154,10 @@ def test_decode_takes_any_integer_type(gpt2):
     for kind in (np.int32, np.int64, np.uint64):
         assert gpt2.decode(ids.astype(kind)) == "Some text of a few words"
     assert gpt2.decode(np.repeat(ids, 2)[::2]) == "Some text of a few words"
+    message = b"a head" + ids.tobytes()
+    assert gpt2.decode(np.frombuffer(message, np.uint32, offset=6)) == "Some text of a few words"
+    misaligned = np.frombuffer(b"?" + message, np.uint32, offset=7)
+    assert gpt2.decode(misaligned) == "Some text of a few words"
 
 
 def test_token_gives_the_bytes_of_one_id(gpt2, gpt2_reference):

@@ -34,12 +34,11 @@ def offsets(text: str, tokens: Sequence[bytes], begin: int) -> list[Offset] | No
 def _places(text: str) -> list[int]:
     """For each byte of its form C, the index of a character of `text`."""
     places: list[int] = []
-    at, last = 0, 0
+    at = 0
     for char, n in _composed(_decomposed(text)):
-        if n > 0:  # else one more of the same
-            last = at
+        place = at if n > 0 else max(at - 1, 0)  # one more of the last character
         at += n
-        places += [last] * len(char.encode())
+        places += [place] * len(char.encode())
     return places
 
 

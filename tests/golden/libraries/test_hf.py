@@ -397,6 +397,8 @@ def test_what_is_no_text_is_named(both):
         "  \u0345\u0301",  # an added token found in form C, whose last character has marks
         "\u081c\u07fd",  # another order in the Unicode of newer Pythons
         "\u08f4\u08f0\u08d2",
+        "e\u0344",  # a mark that becomes two, one of which is composed
+        "a\u0344\u0344b\u0344",
     ],
 )
 def test_offsets_where_form_c_has_another_order(both, text):

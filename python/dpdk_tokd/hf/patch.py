@@ -128,6 +128,12 @@ class Backend:
         except Exception as e:  # `tokenizers` raises that for parts written in Python
             return _reason(e)
         fast.encode_special_tokens = self._reference.encode_special_tokens
+        if (normalizer := self._reference.normalizer) is not None:
+            fast._normalized = {
+                id: normalizer.normalize_str(token["content"])
+                for id, token in fast._added.items()
+                if token["normalized"]
+            }
         return fast
 
     @property

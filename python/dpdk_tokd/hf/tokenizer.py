@@ -53,6 +53,8 @@ class Text:
     @cached_property
     def tokens(self) -> list[str]:
         found = list(map(self._owner._spelled.__getitem__, self.ids))
+        if normalized := self._owner._normalized:
+            found = [normalized.get(id, token) for id, token in zip(self.ids, found, strict=True)]
         as_text = self._owner._spelled_as_text
         if not as_text.isdisjoint(self.ids):
             pieces = (
@@ -663,9 +665,8 @@ class HFTokenizer:
         self._added_ids = {t["content"]: id for id, t in self._added.items()}
         special = {t["content"] for t in self._added.values() if t["special"]}
         self._special = frozenset(id for id, t in self._added.items() if t["content"] in special)
-        self._spelled_as_text = {
-            id for id, t in self._added.items() if t["lstrip"] or t["rstrip"] or t["normalized"]
-        }
+        self._spelled_as_text = {id for id, t in self._added.items() if t["lstrip"] or t["rstrip"]}
+        self._normalized: dict[int, str] = {}  # added tokens, where the normalizer changes them
         self._unknown = self._document["model"].get("unk_id")
         self._spelled_as_text.add(self._unknown)
         self._processor = processor(self._document.get("post_processor"))
@@ -713,7 +714,7 @@ def _flags(token: Any, special: bool | None = None) -> Json:
     if isinstance(token, str):
         normalized = not special
         flags = (token, False, False, False, normalized, bool(special))
-    elif isinstance(token, dict):
+    elif special is None:
         flags = tuple(token[name] for name in _FLAGS)
     else:
         if not hasattr(token, "content"):

@@ -16,6 +16,7 @@ from test_families import FETCHED, REPOSITORY, SHARED, tokenizers
 hf = pytest.importorskip("dpdk_tokd.hf", reason="pip install ./python")
 import dpdk_tokd
 from dpdk_tokd.hf.arrays import ArrayEncoder
+from dpdk_tokd.hf.patch import Backend
 
 FAMILIES = ["gpt2", "cl100k", "llama3", "qwen3", "deepseek", "gemma3", "bert", "t5", "umt5", "xlmr"]
 FIELDS = [
@@ -38,7 +39,7 @@ def both(request):
 
 
 def equal(theirs, ours, spelled: frozenset[int] = frozenset()) -> None:
-    """`spelled`: ids whose token is the normalized text there, and the text as it was here."""
+    """`spelled`: ids whose token is the normalized text there, and not here."""
     for name in FIELDS:
         a, b = getattr(theirs, name), getattr(ours, name)
         if name == "tokens" and not spelled.isdisjoint(theirs.ids):
@@ -326,6 +327,7 @@ MISUSES = [
     lambda tokenizer: tokenizer.id_to_token("a"),
     lambda tokenizer: tokenizer.add_tokens("ab"),
     lambda tokenizer: tokenizer.add_tokens([5]),
+    lambda tokenizer: tokenizer.add_tokens([{"content": "a"}]),
     lambda tokenizer: tokenizer.enable_truncation("a"),
     lambda tokenizer: tokenizer.enable_padding(length="a"),
 ]
@@ -439,7 +441,8 @@ def added_in_normalized_text() -> None:
         tokenizer.add_tokens([tokenizers.AddedToken("NEW", normalized=True)])
     a, b = (t.encode("a New one", add_special_tokens=False) for t in (theirs, ours))
     assert (b.ids, b.offsets) == (a.ids, a.offsets)
-    assert (a.tokens[1], b.tokens[1]) == ("new", "New")
+    assert (a.tokens[1], b.tokens[1]) == ("new", "NEW")
+    assert Backend(theirs).encode("a New one", add_special_tokens=False).tokens == a.tokens
     assert (theirs.decode(a.ids), ours.decode(b.ids)) == ("a new one", "a NEW one")
 
 

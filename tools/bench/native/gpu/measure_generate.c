@@ -247,8 +247,8 @@ measure_generate_run(const struct measure_generate *m)
 		post_fail("no memory for %u streams", g->producers * g->lanes);
 	if (external(m)) {
 		if (m->own != NULL)
-			t.loop = engine_loop_open(m->own, g->producers * g->lanes, g->n_ids,
-				g->slot_bytes / 4);
+			t.loop = engine_loop_open(
+				m->own, g->producers * g->lanes, g->n_ids, g->slot_bytes / 4);
 		if (m->d->ops->write_u64(m->d, offsetof(struct tokg_ctl, engine), 1) < 0 ||
 			pthread_create(&thread, NULL, prompts_main, &t) != 0)
 			post_fail("the engine cannot be attached");

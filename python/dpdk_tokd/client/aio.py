@@ -60,6 +60,7 @@ class AsyncClient:
         self._waiting: dict[native.Request, asyncio.Future[None]] = {}
         self._scheduled: asyncio.Handle | None = None  # a call of _run_due
         self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = 0.0  # uvloop's handle cannot tell it if that is now
 
     @property
     def retransmits(self) -> int:
@@ -328,10 +329,11 @@ class AsyncClient:
     def _set_timer(self, at: float) -> None:
         """An early timer is harmless, and cheaper than setting a new one each time."""
         if self._timer is not None:
-            if self._timer.when() <= at:
+            if self._timer_at <= at:
                 return
             self._timer.cancel()
         self._timer = self._loop.call_at(at, self._on_timer)
+        self._timer_at = at
 
     def _on_timer(self) -> None:
         self._timer = None

@@ -293,6 +293,19 @@ async def test_a_loop_that_was_blocked_reads_what_came_before_it_sends_again(
         assert client.retransmits == 0 and silent.data == len(TEXTS)
 
 
+def test_a_timer_of_uvloop_may_be_due_at_once(appliance: Appliance) -> None:
+    """It is a handle that does not know its time then."""
+    uvloop = pytest.importorskip("uvloop", reason="pip install uvloop")
+
+    async def use() -> None:
+        async with AsyncClient("127.0.0.1", appliance.port) as client:
+            client._set_timer(client._loop.time())
+            client._set_timer(client._loop.time() + 1)
+            assert len(await client.tokenize("text")) == 4
+
+    uvloop.run(use())
+
+
 async def test_a_loop_that_is_told_of_a_loss_by_the_clock(silent: Appliance) -> None:
     """Nothing wakes the loop but its timer."""
 

@@ -176,10 +176,10 @@ class HFTokenizer:
     # ---- where it comes from, where it goes ----
 
     @classmethod
-    def from_str(cls, text: str) -> HFTokenizer:
+    def from_str(cls, json: str) -> HFTokenizer:
         """Load the text of a `tokenizer.json`. ValueError: libtok refuses it, and why."""
-        check_type("text", text, str, "a str")
-        return cls.from_buffer(text.encode())
+        check_type("json", json, str, "a str")
+        return cls.from_buffer(json.encode())
 
     @classmethod
     def from_buffer(cls, buffer: bytes) -> HFTokenizer:

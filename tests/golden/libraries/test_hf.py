@@ -292,7 +292,7 @@ def test_copies(both):
     ):
         assert ours.add_tokens(tokens) == theirs.add_tokens(tokens)
     assert ours.get_added_tokens_decoder() == theirs.get_added_tokens_decoder()
-    for made in (pickle.loads(pickle.dumps(ours)), hf.HFTokenizer.from_str(ours.to_str())):
+    for made in (pickle.loads(pickle.dumps(ours)), hf.HFTokenizer.from_str(json=ours.to_str())):
         assert made.encode(text).ids == ours.encode(text).ids
         assert made.token_to_id("<new>") in ours.encode(text).ids
     reference = tokenizers.Tokenizer.from_str(ours.to_str())

@@ -26,7 +26,7 @@ CALLS: list[Call] = [
     ("as_hf('gpt2')", TypeError, "tokenizer: expected what Tokenizer.load makes, got str"),
     ("as_tiktoken('gpt2')", TypeError, "tokenizer: expected what Tokenizer.load makes, got str"),
     ("as_tiktoken(tok, 5)", TypeError, "name: expected a str or None, got int"),
-    ("HFTokenizer.from_str(b'{}')", TypeError, "text: expected a str, got bytes"),
+    ("HFTokenizer.from_str(b'{}')", TypeError, "json: expected a str, got bytes"),
     ("HFTokenizer.from_buffer('{}')", TypeError, "buffer: expected bytes, got str"),
     ("HFTokenizer.from_file(None)", TypeError, "path: expected a path"),
     ("tok.as_hf().save(1)", TypeError, "path: expected a path as str or os.PathLike, got int"),

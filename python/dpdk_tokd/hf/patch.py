@@ -45,6 +45,7 @@ class Backend:
         self._version = object()  # another one after each change
         self._loaded: tuple[object, HFTokenizer | str] = (None, "not loaded")
         self._lent: dict[str, Any] = {}  # parts that the caller has, as they were
+        self.__dict__["decode"] = reference.decode  # called for each id: __getattr__ takes longer
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._reference, name)

@@ -7,9 +7,12 @@ and masks alone, and offsets cost as much as encoding.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from itertools import pairwise
+from operator import itemgetter
+from typing import Any, Generic, Literal, Protocol, TypeVar, cast
 
 from .._arguments import unsigned
 from ..tokenizer.batch import ID_MAX
@@ -190,8 +193,8 @@ class Encoding:
         """0 or 1 for each token; None: it is of no sequence, but of the template or padding."""
         found: list[int | None] = [None] * len(self)
         for i in range(self.n_sequences):
-            for at in self._range(i):
-                found[at] = i
+            tokens = self._range(i)
+            found[tokens.start : tokens.stop] = [i] * len(tokens)
         return found
 
     def __len__(self) -> int:
@@ -242,6 +245,11 @@ class Encoding:
         """Tokens [begin, end) of a word; None: it has none."""
         tokens = self._range(sequence_index)
         word_index = unsigned("word_index", word_index, ID_MAX)
+        if self._in_order(tokens)[1]:
+            words = cast(list[int], self.word_ids)
+            begin = bisect_left(words, word_index, tokens.start, tokens.stop)
+            end = bisect_right(words, word_index, begin, tokens.stop)
+            return (begin, end) if begin < end else None
         found = []
         for at in tokens:
             word = self.word_ids[at]
@@ -259,11 +267,11 @@ class Encoding:
     def char_to_token(self, char_pos: int, sequence_index: int = 0) -> int | None:
         """The first token with this character; None: no token has it."""
         tokens, char_pos = self._range(sequence_index), unsigned("char_pos", char_pos)
-        for at in tokens:
-            begin, end = self.offsets[at]
-            if begin <= char_pos < end:
-                return at
-        return None
+        offsets = self.offsets
+        if self._in_order(tokens)[0]:
+            at = bisect_right(offsets, char_pos, tokens.start, tokens.stop, key=itemgetter(1))
+            return at if at < tokens.stop and offsets[at][0] <= char_pos else None
+        return next((i for i in tokens if offsets[i][0] <= char_pos < offsets[i][1]), None)
 
     def char_to_word(self, char_pos: int, sequence_index: int = 0) -> int | None:
         """The word of that token; None: there is none."""
@@ -355,6 +363,23 @@ class Encoding:
         for p in self._parts:
             found += [getattr(p, name)] * (p.end - p.begin)
         return found
+
+    @cached
+    def _searched(self) -> dict[range, tuple[bool, bool]]:
+        """What `_in_order` has found."""
+        return {}
+
+    def _in_order(self, tokens: range) -> tuple[bool, bool]:
+        """Whether the offsets of these tokens never fall, and their words, so that a search may
+        halve them."""
+        if tokens not in self._searched:
+            offsets = self.offsets[tokens.start : tokens.stop]
+            words = cast(list[int], self.word_ids[tokens.start : tokens.stop])
+            self._searched[tokens] = (
+                all(a <= c and b <= d for (a, b), (c, d) in pairwise(offsets)),
+                None not in words and words == sorted(words),
+            )
+        return self._searched[tokens]
 
     def _range(self, sequence: int) -> range:
         return self._ranges.get(unsigned("sequence_index", sequence), range(len(self)))

@@ -225,9 +225,11 @@ def test_questions(both):
     for at in range(len(theirs) + 2):
         for ask in ("token_to_sequence", "token_to_chars", "token_to_word"):
             assert getattr(ours, ask)(at) == getattr(theirs, ask)(at), (ask, at)
-    theirs, ours = (e.merge([e, e]) for e in (theirs, ours))
-    for at in range(12):
-        assert ours.word_to_tokens(at) == theirs.word_to_tokens(at)
+    for growing in (True, False):  # words fall in the middle; offsets, too
+        merged = [e.merge([e, e], growing) for e in (theirs, ours)]
+        for ask in ("word_to_tokens", "char_to_token"):
+            for at in range(40):
+                assert getattr(merged[1], ask)(at) == getattr(merged[0], ask)(at), ask
 
 
 @pytest.mark.parametrize("both", ["gpt2"], indirect=True)

@@ -33,9 +33,9 @@ def soon() -> Iterator[Callable[[], None]]:
 TEXT = WORDS * (160 * MB // len(WORDS))
 WHOLE = TEXT.replace(" ", "\n")  # has no place where a text is divided
 CALLS: dict[str, Callable[[Any], object]] = {
-    "one thread": lambda tok: tok.encode_batch([TEXT[:MB]] * 160, threads=1),
-    "two threads": lambda tok: tok.encode_batch([TEXT[:MB]] * 160, threads=2),
-    "one text": lambda tok: tok.encode(TEXT),
+    "one thread": lambda tok: tok.encode_batch([TEXT[:MB]] * 320, threads=1),
+    "two threads": lambda tok: tok.encode_batch([TEXT[:MB]] * 320, threads=2),
+    "one text": lambda tok: tok.encode(TEXT * 2),
     "one text, whole": lambda tok: tok.encode(WHOLE),
     "one text, whole, in a batch": lambda tok: tok.encode_batch([WHOLE]),
     "whole texts, one thread": lambda tok: tok.encode_batch([WHOLE[: 80 * MB]] * 2, threads=1),

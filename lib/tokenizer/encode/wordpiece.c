@@ -10,6 +10,7 @@ tok_wordpiece_open(struct tok_stream *s)
 	s->state = TOK_WORD_NONE;
 	s->node = TOK_LONGEST_BEGIN;
 	s->n_pos = 0;
+	s->n_kept = 0;
 	s->word.n_chars = 0;
 	s->word.n_ids = 0;
 	s->word.n_marks = 0;

@@ -32,15 +32,38 @@ encode_whole(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32
 	return n;
 }
 
+/* Keep the text of the open word if the cache or match_left() (block.c) may have all of it. */
+static void
+keep(struct tok_stream *s, const uint8_t *p, size_t n)
+{
+	if (n == 0 || n > TOK_KEPT_MAX || s->vocab->wordpiece.norm.plain[*p] == 0)
+		return;
+	memcpy(s->kept, p, n);
+	s->n_kept = (uint8_t)n;
+}
+
 void
 tok_pretok_bert_feed(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids)
 {
+	uint8_t text[TOK_KEPT_MAX + TOK_TOGETHER_MAX];
 	const uint8_t *end = p + n;
 
+	/* None of its ids was released. At least half of what is taken is new. */
+	if (s->state == TOK_WORD_OPEN && s->n_kept > 0 && n > TOK_KEPT_MAX &&
+		n <= TOK_TOGETHER_MAX) {
+		memcpy(text, s->kept, s->n_kept);
+		memcpy(text + s->n_kept, p, n);
+		p = text;
+		end = text + s->n_kept + n;
+		tok_wordpiece_open(s);
+	}
+	s->n_kept = 0;
 	while (p < end && s->state != TOK_WORD_NONE)
 		p = tok_wordpiece_take(s, p, end, ids);
-	if (p < end && s->vocab->pretok == TOK_PRETOK_BERT) /* the only one that kernels know */
+	if (p < end && s->vocab->pretok == TOK_PRETOK_BERT) { /* the only one that kernels know */
 		p += encode_whole(s, p, (size_t)(end - p), last, ids);
+		keep(s, p, (size_t)(end - p));
+	}
 	while (p < end)
 		p = tok_wordpiece_take(s, p, end, ids);
 	if (last)

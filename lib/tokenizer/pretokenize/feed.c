@@ -151,12 +151,6 @@ finish(struct tok_stream *s, uint32_t **ids)
 	return true;
 }
 
-/*
- * Text up to this length, as packets bring it, is copied after the open pretoken. So the two are
- * encoded as if there had been no cut. Alone, the pretoken would wait for each miss of the CPU's
- * caches.
- */
-#define TOGETHER_MAX 2048
 #define OPEN_MAX TOK_SCAN_BLOCK /* bytes of the open pretoken, and of held[] */
 
 /* At least half of what is encoded is new. So hostile text is encoded twice at most. */
@@ -164,7 +158,7 @@ static bool
 goes_together(const struct tok_stream *s, size_t n)
 {
 	return s->state != TOK_ST_NONE && s->keeps && s->n_kept + s->n_held <= OPEN_MAX &&
-	       n >= OPEN_MAX && n <= TOGETHER_MAX;
+	       n >= OPEN_MAX && n <= TOK_TOGETHER_MAX;
 }
 
 /* Append the n bytes at p to the open pretoken. Returns the length of both. */
@@ -203,7 +197,7 @@ encode_together(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uin
 bool
 tok_pretok_feed(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids)
 {
-	uint8_t text[OPEN_MAX + TOGETHER_MAX];
+	uint8_t text[OPEN_MAX + TOK_TOGETHER_MAX];
 	size_t took = 0;
 
 	if (goes_together(s, n)) {

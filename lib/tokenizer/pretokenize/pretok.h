@@ -116,6 +116,13 @@ uint32_t tok_pretok_scan(struct tok_pretok_scan *scan, size_t *start, uint32_t r
 /* The same step by step. This is the definition, and the only version where no kernel is. */
 uint32_t tok_pretok_step_scan(struct tok_pretok_scan *scan, size_t *start, uint32_t room);
 
+/*
+ * Text up to this length, as packets bring it, is copied after the open pretoken. So the two are
+ * encoded as if there had been no cut. Alone, the pretoken would wait for each miss of the CPU's
+ * caches.
+ */
+#define TOK_TOGETHER_MAX 2048
+
 /* Feed well-formed text. `last`: the text ends here. False: the carry was exceeded. */
 bool tok_pretok_feed(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids);
 

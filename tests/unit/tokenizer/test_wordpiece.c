@@ -237,6 +237,54 @@ TEST(every_split_gives_the_same_ids)
 	tok_vocab_free(sp.v);
 }
 
+/* The open word goes with a large packet, or is continued by a small one: as if it came byte by
+ * byte, also when its ids come. */
+TEST(words_cut_by_packets_are_as_if_fed_byte_by_byte)
+{
+	static const char *const some[] = {"a", "b", "a", "b", "C", " ", ".", "z", "\x01"};
+	uint64_t seed = 24;
+	struct small_pieces sp;
+	struct tok_cache *cache;
+
+	make_marked(&sp);
+	build(&sp, 40);
+	cache = tok_cache_create(sp.v, 64, NULL);
+	assert_non_null(cache);
+	for (int round = 0; round < 4000; round++) {
+		char text[LONG_MAX] = "";
+		uint32_t want[TEXT_MAX * 3], got[TEXT_MAX * 3], wants = 0, gots = 0, n, at = 0;
+		const uint32_t most = 1 + small_random(&seed, 200);
+		struct tok_stream bytes, packets;
+
+		for (uint32_t i = small_random(&seed, TEXT_MAX); i > 0; i--) {
+			const bool plain = small_random(&seed, 30) > 0;
+
+			strcat(text, plain ? some[small_random(&seed, round % 2 ? 4 : 9)]
+					   : marked[small_random(&seed, 22)]);
+		}
+		n = (uint32_t)strnlen(text, TEXT_MAX - 1);
+		tok_stream_init(&bytes, sp.v, NULL, 0);
+		tok_stream_init(&packets, sp.v, round % 3 ? cache : NULL, 0);
+		do {
+			uint32_t some_bytes = 1 + small_random(&seed, most);
+
+			some_bytes = some_bytes < n - at ? some_bytes : n - at;
+			for (uint32_t i = at; i < at + some_bytes; i++)
+				wants += feed(&bytes, text + i, 1, false, want + wants);
+			if (at + some_bytes == n)
+				wants += feed(&bytes, NULL, 0, true, want + wants);
+			gots += feed(
+				&packets, text + at, some_bytes, at + some_bytes == n, got + gots);
+			at += some_bytes;
+			assert_int_equal(gots, wants);
+			assert_int_equal(tok_stream_waiting(&packets), tok_stream_waiting(&bytes));
+		} while (at < n);
+		assert_memory_equal(got, want, wants * sizeof(*want));
+	}
+	tok_cache_free(cache);
+	tok_vocab_free(sp.v);
+}
+
 TEST(marks_are_ordered_before_they_are_matched)
 {
 	/* U+1D165 (class 216) before U+1B44 (9): the other way round it is one token. */

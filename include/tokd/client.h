@@ -113,7 +113,7 @@ struct tokd_request {
 /* 0 means the default, in brackets. */
 struct tokd_client_options {
 	uint32_t vocab;		 /* checksum of the vocabulary [the appliance's first] */
-	uint32_t requests;	 /* limit in progress, 1 to 65536 [64]; about 1.3 kB each, for each
+	uint32_t requests;	 /* limit in progress, 1 to 65536 [64]; about 1.5 kB each, for each
 				  * appliance */
 	uint32_t packets;	 /* the most packets of text in flight to an appliance [256]; losses
 				  * lower it for a time: doc/reference/protocol.md, Congestion */

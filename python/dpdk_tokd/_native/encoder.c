@@ -102,6 +102,19 @@ encoder_feed_bound(const struct tok_stream *s, size_t n)
 	return tok_stream_bound(s, n) + part_room(n);
 }
 
+/* Not cut inside a character: an error would count the bytes of it that were taken. */
+static size_t
+part(const uint8_t *p, size_t left)
+{
+	if (left <= PART_BYTES)
+		return left;
+	for (size_t i = 1; i < 4; i++) {
+		if (p[PART_BYTES - i] >= 0xc0)
+			return PART_BYTES - i;
+	}
+	return PART_BYTES;
+}
+
 struct tok_result
 encoder_feed(struct tok_stream *s, const struct encoder_text *text, bool last, uint32_t *ids,
 	size_t room, struct signals *signals)
@@ -109,11 +122,11 @@ encoder_feed(struct tok_stream *s, const struct encoder_text *text, bool last, u
 	struct tok_result all = {.status = TOK_OK}, r;
 
 	for (;;) {
-		const size_t left = text->n - all.consumed,
-			     n = left < PART_BYTES ? left : PART_BYTES;
+		const uint8_t *const p = (const uint8_t *)text->p + all.consumed;
+		const size_t left = text->n - all.consumed, n = part(p, left);
 
-		r = tok_stream_feed(s, (const uint8_t *)text->p + all.consumed, n,
-			last && n == left, ids + all.produced, room - all.produced);
+		r = tok_stream_feed(
+			s, p, n, last && n == left, ids + all.produced, room - all.produced);
 		all.status = r.status;
 		all.error = r.error;
 		all.consumed += r.consumed;

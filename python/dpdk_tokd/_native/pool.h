@@ -9,6 +9,7 @@
 /*
  * Call work(arg) in this thread, and at the same time in at most `helpers` others. Returns when all
  * calls have. Threads that are busy, or that cannot be started, are not waited for: whatever there
- * is to do, one call must be able to do all of it. While it waits it looks for `signals`.
+ * is to do, one call must be able to do all of it. While it waits it looks for `signals`, which may
+ * have `raised` set then.
  */
 void pool_run(void (*work)(void *arg), void *arg, unsigned int helpers, struct signals *signals);

@@ -71,10 +71,11 @@ encoders_borrow(struct vocab *v, struct encoder **e, uint32_t n)
 	Py_END_ALLOW_THREADS
 	for (uint32_t i = n_idle; i < n; i++)
 		all = all && e[i] != NULL;
-	if (all)
+	if (all && !atomic_load(&m.signals.raised))
 		return true;
 	encoders_return(v, e, n);
-	PyErr_NoMemory();
+	if (!PyErr_Occurred())
+		PyErr_NoMemory();
 	return false;
 }
 

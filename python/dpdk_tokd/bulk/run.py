@@ -221,8 +221,8 @@ class _Manifest:
                 raise TypeError
         except (AttributeError, KeyError, TypeError):
             raise BulkError(
-                f"{self.path}: says nothing of a run: give another output, or remove this file to "
-                "begin again"
+                f"{self.path}: is not a manifest of a run, or is damaged: give another output, or "
+                "remove this file to begin again"
             ) from None
 
     def write(self, at: Position, state: dict[str, int], totals: Totals) -> None:

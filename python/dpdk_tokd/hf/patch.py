@@ -133,7 +133,7 @@ class Backend:
             fast._normalized = {
                 id: normalizer.normalize_str(token["content"])
                 for id, token in fast._added.items()
-                if token["normalized"]
+                if token["normalized"] and self._reference.model.id_to_token(id) is None
             }
         return fast
 

@@ -374,3 +374,9 @@ def test_no_text_is_encoded_after_much_text(gpt2):
     stream = gpt2.stream()
     assert stream.feed(b"").size == 0
     assert stream.finish().size == 0
+
+
+@pytest.mark.parametrize("before", [3000, 131069, 131070, 131071, 131072])
+def test_invalid_utf8_in_a_long_text_is_found_where_it_begins(strict, before):
+    with pytest.raises(ValueError, match=f"after {before} bytes"):
+        strict.encode(b"a" * before + b"\xe2\x82A" + b"a" * 1000)

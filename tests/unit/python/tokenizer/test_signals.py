@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Ctrl-C, or any signal whose handler raises an exception, ends what takes long."""
 
+import functools
 import os
 import signal
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import dpdk_tokd
 import pytest
 
 MB = 1 << 20
@@ -30,16 +32,29 @@ def soon() -> Iterator[Callable[[], None]]:
     signal.signal(signal.SIGPROF, before)
 
 
-TEXT = WORDS * (160 * MB // len(WORDS))
-WHOLE = TEXT.replace(" ", "\n")  # has no place where a text is divided
+@functools.cache
+def text() -> str:
+    return WORDS * (160 * MB // len(WORDS))
+
+
+@functools.cache
+def whole_text() -> str:
+    """Has no place where a text is divided."""
+    return text().replace(" ", "\n")
+
+
 CALLS: dict[str, Callable[[Any], object]] = {
-    "one thread": lambda tok: tok.encode_batch([TEXT[:MB]] * 320, threads=1),
-    "two threads": lambda tok: tok.encode_batch([TEXT[:MB]] * 320, threads=2),
-    "one text": lambda tok: tok.encode(TEXT * 2),
-    "one text, whole": lambda tok: tok.encode(WHOLE),
-    "one text, whole, in a batch": lambda tok: tok.encode_batch([WHOLE]),
-    "whole texts, one thread": lambda tok: tok.encode_batch([WHOLE[: 80 * MB]] * 2, threads=1),
-    "whole texts, two threads": lambda tok: tok.encode_batch([WHOLE[: 80 * MB]] * 2, threads=2),
+    "one thread": lambda tok: tok.encode_batch([text()[:MB]] * 320, threads=1),
+    "two threads": lambda tok: tok.encode_batch([text()[:MB]] * 320, threads=2),
+    "one text": lambda tok: tok.encode(text() * 2),
+    "one text, whole": lambda tok: tok.encode(whole_text()),
+    "one text, whole, in a batch": lambda tok: tok.encode_batch([whole_text()]),
+    "whole texts, one thread": lambda tok: tok.encode_batch(
+        [whole_text()[: 80 * MB]] * 2, threads=1
+    ),
+    "whole texts, two threads": lambda tok: tok.encode_batch(
+        [whole_text()[: 80 * MB]] * 2, threads=2
+    ),
 }
 
 
@@ -67,6 +82,15 @@ def test_a_stream_that_is_interrupted_is_closed(gpt2: Any, soon: Callable[[], No
     stream = gpt2.stream()
     soon()
     with pytest.raises(Raised):
-        stream.feed(TEXT)
+        stream.feed(text())
     with pytest.raises(ValueError, match="the stream is closed"):
         stream.feed("more")
+
+
+def test_making_encoders_for_many_threads_is_interrupted(
+    gpt2_file: Any, soon: Callable[[], None]
+) -> None:
+    tokenizer = dpdk_tokd.Tokenizer.load(str(gpt2_file))
+    soon()
+    with pytest.raises(Raised):
+        tokenizer.encode_batch([WORDS * 100] * 400, threads=40)

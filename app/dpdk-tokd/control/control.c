@@ -172,6 +172,7 @@ control_thread(void *arg)
 	struct tokd_app *app = c->app;
 	struct epoll_event ev[3];
 
+	watch_port(c);
 	while (atomic_load(&app->stop) != TOKD_STOP) {
 		int n = epoll_wait(c->epoll, ev, RTE_DIM(ev), wait_ms(c));
 

@@ -61,8 +61,8 @@ tokd_mbufs_check(
 	return opt->mbufs >= least ||
 	       opt_wrong(e,
 		       "--mbufs %u: too few for %u RX and %u TX descriptors, --fragments %u and "
-		       "packets of %u bytes in mbufs of %u; give %u or more, lower --rxd, --txd or "
-		       "--fragments, or raise --mbuf-room",
+		       "packets of %u bytes in mbufs of %u; give %u or more, lower --rxd, --txd, "
+		       "--fragments or --mtu, or raise --mbuf-room",
 		       opt->mbufs, rx, tx, opt->fragments, mtu, opt->mbuf_room, least);
 }
 
@@ -208,15 +208,18 @@ check_pipeline(const struct tokd_options *opt, struct opt_error *e)
 bool
 tokd_options_check(struct tokd_options *opt, struct opt_error *e)
 {
+	uint32_t mtu;
+
 	opt->socket_gid =
 		opt->socket_group != NULL ? tokd_find_group(opt->socket_group) : (gid_t)-1;
 	if (opt->text_port == opt->udp_port)
 		return opt_wrong(
 			e, "--text-port %u: the same as --udp-port; give another", opt->text_port);
+	/* The port may have a smaller MTU than --mtu: its worker checks longer packets. */
+	mtu = RTE_MIN(opt->mtu != 0 ? opt->mtu : RTE_ETHER_MTU,
+		opt->mbuf_room - RTE_ETHER_HDR_LEN - RTE_VLAN_HLEN);
 	return check_side_store(opt, e) && check_block_keys(opt, e) && check_sink(opt, e) &&
-	       check_pipeline(opt, e) &&
-	       tokd_mbufs_check(opt, opt->rx_desc, opt->tx_desc,
-		       opt->mtu != 0 ? opt->mtu : RTE_ETHER_MTU, e);
+	       check_pipeline(opt, e) && tokd_mbufs_check(opt, opt->rx_desc, opt->tx_desc, mtu, e);
 }
 
 enum tokd_options_result

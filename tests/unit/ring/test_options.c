@@ -196,7 +196,6 @@ TEST(complain_in_one_line)
 		{"-- --ip 10.0.0.1 --mbufs 1000",
 			"--mbufs 1000: too few for 1024 RX and 1024 TX descriptors, --fragments 64 and "
 			"packets of 1500 bytes in mbufs of 2048; give 2784 or more, lower"},
-		{"-- --ip 10.0.0.1 --mbufs 2784 --mtu 9000", "give 4960 or more, lower --rxd,"},
 		{"-- --ip 10.0.0.1 --strict-utf8=1", "--strict-utf8 1: neither yes nor no; give"},
 		{"-- --ip 10.0.0.1 --config=", "--config: the value is empty; give FILE"},
 		{"-- --ip 10.0.0.1 --config /", "/: a folder, not a regular file;"},

@@ -24,7 +24,8 @@ find_port(struct tokd_port *p, const struct tokd_options *opt)
 	uint16_t id;
 
 	/* Not one that another port polls, as net_failsafe and net_netvsc do. */
-	if (rte_eth_find_next_owned_by(opt->port, RTE_ETH_DEV_NO_OWNER) == opt->port) {
+	if (rte_eth_dev_is_valid_port(opt->port) &&
+		rte_eth_find_next_owned_by(opt->port, RTE_ETH_DEV_NO_OWNER) == opt->port) {
 		p->id = opt->port;
 		return rte_eth_dev_get_name_by_port(p->id, p->name);
 	}

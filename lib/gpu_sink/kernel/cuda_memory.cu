@@ -170,6 +170,7 @@ bool
 host_ring_get(struct tokg_cuda *c, uint64_t bytes, struct tokg_error *err)
 {
 	int can = 0;
+	cudaError_t e;
 
 	if (!tokg_cuda_good(c,
 		    cudaDeviceGetAttribute(&can, cudaDevAttrHostRegisterSupported, c->index),
@@ -182,12 +183,16 @@ host_ring_get(struct tokg_cuda *c, uint64_t bytes, struct tokg_error *err)
 			c->index);
 	if (!tokg_memory_get(&c->host_ring, bytes, "tokd-gpu-ring", 0, -1, err))
 		return false;
-	c->registered = tokg_cuda_good(c,
-		cudaHostRegister(c->host_ring.at, c->host_ring.bytes, cudaHostRegisterMapped),
-		"--ring host: it cannot use the ring's memory", err);
+	e = cudaHostRegister(c->host_ring.at, c->host_ring.bytes, cudaHostRegisterMapped);
+	c->registered = tokg_cuda_good(c, e,
+		e == cudaErrorNotSupported || e == cudaErrorNotPermitted ||
+				e == cudaErrorOperatingSystem
+			? "--ring host: it cannot use the ring's memory"
+			: "--ring host: registering the ring's memory",
+		err);
 	if (!c->registered ||
 		!tokg_cuda_good(c, cudaHostGetDevicePointer(&c->region, c->host_ring.at, 0),
-			"--ring host: it cannot map the ring's memory", err))
+			"--ring host: mapping the ring's memory", err))
 		return false;
 	c->d.region = c->host_ring.at;
 	c->d.region_fd = c->host_ring.fd;

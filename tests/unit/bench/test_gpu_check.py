@@ -199,6 +199,16 @@ def test_a_part_that_is_killed_at_the_end_of_its_phase_did_not_hang(tmp_path):
     assert not main.failed({"parts": [result]})
 
 
+def test_what_a_helper_said_is_kept_with_a_part_that_is_killed(tmp_path):
+    def hangs(run: Run) -> None:
+        (run.work / "helper.log").write_text("-" * parts.LOG_MOST + "its last words")
+        time.sleep(100)
+
+    result = parts.run_part(parts.Part("A", 1, "a part", 60, hangs), run_in(tmp_path), 1)
+    assert len(result["logs"]["helper.log"]) == parts.LOG_MOST
+    assert "-its last words" in report.part_lines(result)[-2]
+
+
 def test_a_program_that_hangs_before_its_phase_is_over_hung(tmp_path):
     part = parts.Part("A", 1, "a part", 60, hangs_for(1))
     assert main.failed({"parts": [parts.run_part(part, run_in(tmp_path), 20)]})
@@ -235,6 +245,18 @@ def test_a_ring_that_cannot_be_in_host_memory_is_no_failure_of_the_other(
     result = one(function, 20, tmp_path)
     assert result["state"] == "right" and not main.failed({"parts": [result]})
     assert set(result["skipped"]) == {f"ring host: {NO_HOST_RING}"}
+
+
+def test_rows_that_are_wrong_in_one_ring_do_not_end_the_other(monkeypatch, tmp_path):
+    def rows(run: Run, ring: str) -> None:
+        if ring == "gpu":
+            raise Wrong("a row")
+        run.right(f"ring {ring}")
+
+    monkeypatch.setattr(a_exact, "against_numpy", rows)
+    monkeypatch.setattr(Run, "rings", ("gpu", "host"))
+    result = one(a_exact.rows_against_numpy, 20, tmp_path)
+    assert (result["wrong"], result["right"]) == (["ring gpu: a row"], ["ring host"])
 
 
 @pytest.mark.parametrize(

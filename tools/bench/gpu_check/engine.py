@@ -116,11 +116,15 @@ class Generator(Process):
         ids: dict[int, list[int]] = {}
         ended: dict[int, int] = {}
         while len(ended) < n:
-            word, serial, *numbers = self.read_line().split()
-            if word == "token" and int(numbers[0]) == len(ids.setdefault(int(serial), [])):
-                ids[int(serial)].append(int(numbers[1]))
-            elif word == "ended":
-                ended[int(serial)] = int(numbers[0])
+            line = self.read_line()
+            word, *numbers = line.split()
+            if word not in ("token", "ended"):
+                raise Wrong(f"generator: {line}")
+            serial, n_or_how, *id = map(int, numbers)
+            if word == "ended":
+                ended[serial] = n_or_how
+            elif n_or_how == len(ids.setdefault(serial, [])):
+                ids[serial] += id
             else:
-                raise Wrong(f"generator: {word} {serial} {' '.join(numbers)}")
+                raise Wrong(f"generator: {line}")
         return {serial: (ids.get(serial, []), how) for serial, how in ended.items()}

@@ -32,6 +32,7 @@ from . import phases
 from .run import GRACE_S, PHASE_OVER, Late, NotRun, Run, Wrong, killed, processes_below
 
 PR_SET_PDEATHSIG = 1
+LOG_MOST = 2000  # bytes of a helper's log in a result
 PR_SET_CHILD_SUBREAPER = 36
 ORDER = "AEDCB"  # of the phases: what tells most comes first, should there be no time for all
 PHASE_LIMIT_S = {"A": 240, "E": 270}  # together with the build within ten minutes
@@ -186,6 +187,16 @@ def wait(pid: int, limit_s: float) -> int | None:
     return None
 
 
+def logs_of(folder: Path) -> dict[str, str]:
+    """The ends of what helper processes have said."""
+    found = {}
+    for log in sorted(folder.glob("*.log")):
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - LOG_MOST))
+            found[log.name] = file.read().decode(errors="replace")
+    return found
+
+
 def run_part(each: Part, run: Run, limit_s: float) -> dict[str, Any]:
     """Runs a part in a process group of its own, and returns its result."""
     began = time.monotonic()
@@ -211,6 +222,8 @@ def run_part(each: Part, run: Run, limit_s: float) -> dict[str, Any]:
     late = "" if status is not None else PHASE_OVER if short else "time: it exceeded its limit"
     result = judged(each, list(said(run.records)), late, how)
     result["hung"] = result["hung"] or (late != "" and not short)
+    if late or result["wrong"]:
+        result["logs"] = logs_of(run.work)
     result["seconds"] = round(time.monotonic() - began, 2)
     return result
 

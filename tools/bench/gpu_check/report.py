@@ -67,6 +67,10 @@ def figure_lines(part: dict[str, Any]) -> list[str]:
     return lines
 
 
+def quoted(text: str) -> list[str]:
+    return ["```", text.replace("```", "'''"), "```"]
+
+
 def part_lines(part: dict[str, Any]) -> list[str]:
     state = part["state"] + (f": {part['why']}" if part.get("why") else "")
     lines = [
@@ -83,7 +87,10 @@ def part_lines(part: dict[str, Any]) -> list[str]:
         if part[key]:
             lines += ["", f"{title}:", "", *(f"- {text}" for text in part[key])]
     for text in part["wrong"]:
-        lines += ["", "**WRONG**", "", "```", text.replace("```", "'''"), "```"]
+        lines += ["", "**WRONG**", "", *quoted(text)]
+    for name, text in part.get("logs", {}).items():
+        if text:
+            lines += ["", f"The end of {name}:", "", *quoted(text)]
     return lines
 
 

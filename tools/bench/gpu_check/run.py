@@ -159,6 +159,8 @@ class Run:
             raise
         except NotRun as why:
             self.skipped(f"ring {ring}: {why}")
+        except Wrong as why:
+            self.wrong(f"ring {ring}: {why}")
 
     # Programs
 
@@ -190,6 +192,8 @@ class Run:
         except subprocess.TimeoutExpired as late:
             # A wrapper's program, too: one on the GPU would disturb what comes next.
             killed({process.pid, *processes_below(process.pid)})
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(GRACE_S)
             if cut:
                 raise PhaseOver from late
             return (

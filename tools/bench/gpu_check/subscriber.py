@@ -44,6 +44,10 @@ class Ipc(ctypes.Structure):
     _fields_ = [("reserved", ctypes.c_char * 64)]
 
 
+# CUDA_ERROR_OPERATING_SYSTEM, CUDA_ERROR_NOT_PERMITTED, CUDA_ERROR_NOT_SUPPORTED
+REFUSED = (304, 800, 801)
+
+
 class NoIpc(Exception):
     """Processes cannot share memory of the GPU here."""
 
@@ -62,15 +66,12 @@ class Gpu:
         handle = Ipc()
         ctypes.memmove(ctypes.byref(handle), ipc, 64)
         self.cuda.cuIpcOpenMemHandle_v2.argtypes = [ctypes.c_void_p, Ipc, ctypes.c_uint]
-        try:
-            self.call("cuIpcOpenMemHandle_v2", ctypes.byref(self.address), handle, 1)
-        except OSError as why:
-            raise NoIpc(why) from why
+        self.call("cuIpcOpenMemHandle_v2", ctypes.byref(self.address), handle, 1)
 
     def call(self, name: str, *arguments: Any) -> None:
         rc = getattr(self.cuda, name)(*arguments)
         if rc != 0:
-            raise OSError(f"{name}: the driver's error {rc}")
+            raise (NoIpc if rc in REFUSED else OSError)(f"{name}: the driver's error {rc}")
 
     def copy(self, to: Any, offset: int) -> None:
         """Into a numpy array."""

@@ -53,7 +53,7 @@ static void
 waits_for(cudaStream_t stream, const char *call)
 {
 	no_capture(call);
-	if (stream == kernel_stream || stream == cudaStreamLegacy)
+	if (stream == kernel_stream || stream == cudaStreamLegacy || stream == NULL)
 		waits(call);
 }
 
@@ -163,6 +163,7 @@ cudaLaunchCooperativeKernel(const void *kernel, dim3 grid, dim3 block, void **ar
 	waits(__func__);
 	kernel_stream = stream;
 	queries = 0;
+	fake.stop = fake.stop_of_ring;
 	fake.launches++;
 	return cudaSuccess;
 }
@@ -243,6 +244,7 @@ cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream)
 	assert_true(*(bool *)(void *)executable);
 	kernel_stream = stream;
 	queries = 0;
+	fake.stop = fake.stop_of_ring;
 	fake.launches++;
 	return cudaSuccess;
 }

@@ -10,10 +10,11 @@
 #include <stdint.h>
 
 struct fake_cuda {
-	const uint32_t *stop; /* NULL: no kernel runs */
-	bool old_driver;      /* does not know MPS, nor the order of writes */
-	bool no_register;     /* memory of the host cannot be registered */
-	int last;	      /* what cudaGetLastError would return */
+	const uint32_t *stop_of_ring; /* of the test */
+	const uint32_t *stop;	      /* of a kernel that was launched; NULL: none runs */
+	bool old_driver;	      /* does not know MPS, nor the order of writes */
+	bool no_register;	      /* memory of the host cannot be registered */
+	int last;		      /* what cudaGetLastError would return */
 	/* What there is now: */
 	uint32_t allocations, streams, graphs, executables;
 	/* Since the beginning: */

@@ -68,9 +68,9 @@ start(struct tokg_device *d, uint32_t incarnation)
 {
 	struct tokg_error err = {""};
 
+	fake.stop_of_ring = &((struct tokg_ctl *)d->region_address)->stop;
 	if (d->ops->start(d, incarnation, &err) < 0)
 		fail_msg("%s", err.text);
-	fake.stop = &((struct tokg_ctl *)d->region_address)->stop;
 	assert_int_equal(*fake.stop, TOKG_RUN);
 }
 

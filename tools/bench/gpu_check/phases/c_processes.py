@@ -11,7 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from .. import figures
-from ..agent import Agent, Poster, Subscriber, ended, group_env, without_capabilities
+from ..agent import (
+    SUBSCRIBER,
+    Agent,
+    Poster,
+    Subscriber,
+    ended,
+    group_env,
+    without_capabilities,
+)
 from ..build import DROPPED, driver_program
 from ..parts import part
 from ..run import NotRun, Run, Word, Wrong, python
@@ -73,8 +81,21 @@ def with_a_subscriber(run: Run) -> None:
 NOT_DROPPED = "restricting every thread"  # what tokd-gpu says where it cannot drop privileges
 
 
+def try_without_privileges() -> None:
+    """Raises NotRun if only root's privileges let this Python read what the subscriber needs."""
+    words = [python(), "-B", "-c", f"import numpy; open({str(SUBSCRIBER)!r}).close()"]
+    try:
+        subprocess.run(
+            words, preexec_fn=without_capabilities, check=True, capture_output=True, text=True
+        )
+    except (OSError, subprocess.CalledProcessError) as why:
+        said = getattr(why, "stderr", "") or str(why)
+        raise NotRun(f"Python without root's privileges: {said.strip()}") from why
+
+
 def with_dropped(run: Run) -> tuple[Agent, Subscriber]:
     """tokd-gpu as it is installed, but for its unit's filter of system calls, and a subscriber."""
+    try_without_privileges()
     try:
         agent = Agent(run, DROPPED)
     except Wrong as why:

@@ -163,7 +163,7 @@ def _number(value: float | None) -> str:
 
 
 def _ratio(value: float) -> str:
-    return f"{value:.0f}" if value >= 99.5 else f"{value:.3g}"
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _their_times(cell: dict[str, Any]) -> str:

@@ -106,6 +106,13 @@ def test_each_figure_stands_beside_its_cell(made, tmp_path):
     ) in text
 
 
+def test_ratios_have_three_digits():
+    shown = {7.0: "7", 19.71: "19.7", 99.52: "99.5", 123.4: "123", 1234.5: "1234"}
+    for value, text in shown.items():
+        cell = dict.fromkeys(("median", "min", "max"), value)
+        assert published._told_times(cell) == text
+
+
 def test_what_is_not_there_has_no_ratio_and_is_not_left_out(made, tmp_path):
     result = swept(made(["fast", "slow", "wrong", "absent"]), tmp_path / "out")
     for system, state in (("wrong", "refused"), ("absent", "missing")):

@@ -182,6 +182,16 @@ back_off(struct tokd_engine *e, struct slot *s)
 }
 
 /*
+ * A full queue lengthens the round trip. While that is short beside the least time-out, one is
+ * rather of an appliance that had no CPU, and a smaller window would not help.
+ */
+static bool
+shows_a_queue(const struct tokd_engine *e)
+{
+	return e->srtt == 0 || e->measured < 4 * e->srtt;
+}
+
+/*
  * Send the first packets that have not arrived again, followed by a POLL. An appliance that has
  * restarted may have begun a stream with these, and wait for those before: then from the start.
  */
@@ -197,7 +207,7 @@ time_out(struct tokd_engine *e, struct slot *s, uint64_t now)
 	e->flight -= in_flight(s);
 	s->sacked &= ~UINT64_C(1); /* it was held; it may have been dropped since */
 	missing = low_bits(s->next - s->ack) & ~s->sacked;
-	for (uint64_t m = missing & ~s->lost; m != 0; m &= m - 1)
+	for (uint64_t m = missing & ~s->lost; m != 0 && shows_a_queue(e); m &= m - 1)
 		engine_window_lost(e, sent_of(s, s->ack + (uint32_t)__builtin_ctzll(m))->at, now);
 	s->lost = missing;
 	e->flight += in_flight(s);

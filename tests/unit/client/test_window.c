@@ -65,6 +65,23 @@ WORLD_TEST_IN(what_is_lost_again_and_again_leaves_two_packets, world_of(1, 128))
 	text_right(&t);
 }
 
+/* A full queue would have lengthened the round trip. */
+WORLD_TEST_IN(a_silence_beside_a_short_round_trip_lowers_nothing, world_of(1, 128))
+{
+	struct text t;
+
+	text_run(w, &t, 100, 0, 0);
+	text_right(&t);
+	w->lose = 1000;
+	text_begin(w, &t, 64 * TOKD_WIRE_PAYLOAD, 0, 0);
+	while (w->now < 1000 * MS)
+		assert_true(world_step(w));
+	w->lose = 0;
+	world_run(w, 1);
+	assert_int_equal(w->e->window, 128);
+	text_right(&t);
+}
+
 WORLD_TEST_IN(the_window_grows_by_a_packet_a_round_trip_up_to_the_limit, world_of(1, 9))
 {
 	struct text t;

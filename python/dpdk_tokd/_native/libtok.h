@@ -150,7 +150,7 @@ extern uint32_t long_threads_most; /* of a text; at most one per CPU by affinity
 /* How many threads, and so encoders, are worth it for a text of n bytes: usually one. */
 uint32_t long_threads(const struct tok_vocab *v, size_t n, uint32_t flags);
 
-/* As tok_encode by so many threads, into room for encoder_bound() ids. */
+/* As tok_encode(), with several threads. `ids` has room for encoder_bound() ids. */
 struct tok_result long_encode(const struct tok_vocab *v, struct encoder *const *encoder,
 	uint32_t threads, const struct encoder_text *text, uint32_t flags, uint32_t *ids);
 

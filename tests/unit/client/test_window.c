@@ -18,7 +18,7 @@ world_of(uint32_t requests, uint32_t packets)
 	return world_make(&config);
 }
 
-/* The least window during a text of 64 packets, of which each `lose`-th is lost once. */
+/* Sends a text of 64 packets; every `lose`-th is lost once. Returns the smallest window. */
 static uint32_t
 least_window(struct world *w, uint32_t lose)
 {

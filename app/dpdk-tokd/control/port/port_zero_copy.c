@@ -33,7 +33,7 @@ static const char *const freeing[] = {"net_e1000_igb", "net_e1000_igb_vf", "net_
 
 /*
  * net_memif from 23.03 on leaves "more follows" of an earlier packet in its ring, until 23.11.7,
- * 24.11.5 and 25.11.1: a whole packet is then joined to the next one. The releases that are mended
+ * 24.11.5 and 25.11.1: a whole packet is then joined to the next one. Releases without this fault
  * get copies, too: the version at run time counts, and 22.11 to 23.07 have one ABI.
  */
 static bool

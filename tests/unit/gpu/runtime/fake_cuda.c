@@ -155,17 +155,23 @@ cudaOccupancyMaxActiveBlocksPerMultiprocessor(
 	return cudaSuccess;
 }
 
+static cudaError_t
+launched(cudaStream_t stream)
+{
+	kernel_stream = stream;
+	queries = 0;
+	fake.stop = fake.stop_of_ring;
+	fake.launches++;
+	return cudaSuccess;
+}
+
 cudaError_t
 cudaLaunchCooperativeKernel(const void *kernel, dim3 grid, dim3 block, void **arguments,
 	size_t shared, cudaStream_t stream)
 {
 	load(kernel, __func__);
 	waits(__func__);
-	kernel_stream = stream;
-	queries = 0;
-	fake.stop = fake.stop_of_ring;
-	fake.launches++;
-	return cudaSuccess;
+	return launched(stream);
 }
 
 /* Only in a capture. */
@@ -242,11 +248,7 @@ cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream)
 {
 	waits(__func__);
 	assert_true(*(bool *)(void *)executable);
-	kernel_stream = stream;
-	queries = 0;
-	fake.stop = fake.stop_of_ring;
-	fake.launches++;
-	return cudaSuccess;
+	return launched(stream);
 }
 
 /* Memory. */

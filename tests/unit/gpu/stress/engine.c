@@ -26,7 +26,8 @@ static struct {
 	struct tokd_engine memory;
 	struct tokd_lane_made own[OPEN_MAX];
 	struct work work[OPEN_MAX];
-	uint64_t number; /* engines so far */
+	uint64_t number;  /* engines so far */
+	uint64_t dies_at; /* when so many texts have begun */
 	uint64_t dice;
 	pthread_mutex_t lock; /* agent and engine may be two threads */
 } e = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -63,6 +64,7 @@ attach(void)
 		.room = e.area.room,
 	};
 	write_number(++e.number);
+	e.dies_at = texts_begun() + 1 + below(&e.dice, 800);
 }
 
 void
@@ -118,10 +120,10 @@ die(void)
 }
 
 void
-engine_step(bool may_die)
+engine_step(void)
 {
 	pthread_mutex_lock(&e.lock);
-	if (may_die && below(&e.dice, 4096) == 0)
+	if (texts_begun() >= e.dies_at)
 		die();
 	for (uint32_t i = 0; i < OPEN_MAX; i++) {
 		if (e.work[i].lane != 0 && below(&e.dice, 2) == 0)

@@ -135,8 +135,8 @@ void producer_judge(struct producer *p);
 void engine_begin(void);
 /* Offers an entry of the outbox, before its outputs are released. */
 void engine_offer(const struct tokg_out_entry *entry);
-/* Puts an id into some lanes. `may_die`: or the engine dies, and another one comes. */
-void engine_step(bool may_die);
+/* Puts an id into some lanes. Or the engine dies, and another one comes. */
+void engine_step(void);
 
 /* consumer.cpp: the consumer's source, and its threads. */
 /* Before the start: done words exist twice; laps of the log and turns of lanes wrap soon. */

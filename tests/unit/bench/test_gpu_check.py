@@ -504,7 +504,7 @@ def test_a_driver_that_is_slow_or_stands_is_told_of(monkeypatch, capsys):
 def test_what_is_missing_is_named(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(build, "find_nvcc", lambda: None)
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(main, "default_folder", lambda: tmp_path / "b")
+    monkeypatch.setattr(build, "tree_folder", lambda: tmp_path / "b")
     assert main.main(["--build-only"]) == 1
     said = capsys.readouterr().err
     assert "not found: nvcc (looked on the PATH and in /usr/local/cuda" in said

@@ -572,6 +572,29 @@ def test_programs_that_cannot_start_here_are_made_again_or_named(monkeypatch, tm
     assert made.make() == "made"
 
 
+def test_programs_that_need_a_newer_driver_are_made_again_or_named(monkeypatch, tmp_path):
+    monkeypatch.setattr(build, "compute_capabilities", lambda: ["90"])
+    monkeypatch.setattr(build, "find_nvcc", lambda: None)
+    made = brought(tmp_path, "{} {} sm_90 cuda_13")
+    for driver, runs in ((0, True), (13, True), (14, True), (12, False)):
+        monkeypatch.setattr(build, "driver_cuda", lambda driver=driver: driver)
+        monkeypatch.setattr(build, "cannot_start", lambda _: None)
+        assert made.runs_here() == runs
+    with pytest.raises(build.BuildError, match="nvcc.*\n.*driver for CUDA 13.* for CUDA 12"):
+        made.make()
+    monkeypatch.setattr(build.Build, "_make", lambda self: "made")
+    assert made.make() == "made"
+
+
+def test_cuda_of_the_driver(monkeypatch, tmp_path):
+    source = "int cuDriverGetVersion(int *v) { *v = 12090; return 0; }"
+    (tmp_path / "cuda.c").write_text(source)
+    words = ["-shared", "cuda.c", "-o", "libcuda.so.1"]
+    subprocess.run(["gcc", *words], cwd=tmp_path, check=True)
+    monkeypatch.setattr(build, "DRIVER_FOLDER", tmp_path)
+    assert build.driver_cuda() == 12
+
+
 def linked(folder: Path, version: str, *of_program: str) -> None:
     (folder / "map").write_text(f"{version} {{ f; }};")
     shared = ["-shared", "-Wl,--version-script=map", "-x", "c", "f.c", "-o", "libf.so"]

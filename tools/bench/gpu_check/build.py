@@ -9,9 +9,12 @@ left out: what needs RDMA ends with an error that says so, and NO_CMOCKA replace
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import hashlib
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -174,6 +177,16 @@ def compute_capabilities() -> List[str]:
     return sorted(word for word in words if word.isdigit())
 
 
+def driver_cuda() -> int:
+    """The major version of CUDA that the driver knows; 0 without a driver."""
+    version = ctypes.c_int(0)
+    for folder in (DRIVER_FOLDER, Path()):
+        with contextlib.suppress(OSError):
+            ctypes.CDLL(str(folder / "libcuda.so.1")).cuDriverGetVersion(ctypes.byref(version))
+            break
+    return version.value // 1000
+
+
 def gencode(tools: Tools) -> List[str]:
     """For the GPUs here; else for sm_90, and PTX for all from sm_80 on."""
     known = ran([str(tools.nvcc), "--list-gpu-code"], 60).split()
@@ -279,14 +292,19 @@ class Build:
         return self.folder / "sources"
 
     def made_before(self) -> Optional[List[str]]:
-        """If all programs are built from the current sources, for such a CPU: which code for GPUs
-        they have, as "sm_90", or "compute_80" for PTX."""
+        """If all programs are built from the current sources, for such a CPU: the version of CUDA,
+        as "cuda_13", and which code for GPUs they have, as "sm_90", or "compute_80" for PTX."""
         there = all(os.access(self.program(name), os.X_OK) for name in PROGRAMS)
         words = self._stamp.read_text().split() if there and self._stamp.exists() else []
         return words[2:] if words[:2] == [sources_digest(), platform.machine()] else None
 
     def broken(self) -> Optional[str]:
         """Why one of them cannot start here."""
+        newest = driver_cuda()
+        for code in self.made_before() or []:
+            name, _, version = code.partition("_")
+            if name == "cuda" and 0 < newest < int(version):
+                return f"they need a driver for CUDA {version}, and this one is for CUDA {newest}"
         return next(filter(None, (cannot_start(self.program(name)) for name in PROGRAMS)), None)
 
     def runs_here(self) -> bool:
@@ -339,7 +357,10 @@ class _Units:
         host = [*common, *host_flags(), "-pthread"]
         targets = gencode(tools)
         self.build, self.tools = build, tools
+        nvcc = ran([str(tools.nvcc), "--version"], 60)
         self.codes = [word.rpartition("=")[2] for word in targets if "=" in word]
+        # The runtime that they are linked with; a driver for its major version is enough.
+        self.codes += [f"cuda_{major}" for major in re.findall(r"release (\d+)\.", nvcc)]
         self.compilers = {
             ".c": [tools.gcc],
             ".cpp": [tools.gxx],
@@ -353,7 +374,7 @@ class _Units:
         # Versions, not paths, which depend on the PATH. The C library's: its headers name symbols.
         versions = [
             ran([tools.gcc, "-dumpfullversion"], 60),
-            ran([str(tools.nvcc), "--version"], 60),
+            nvcc,
             " ".join(platform.libc_ver()),
         ]
         parts = [text.encode() for text in versions] + [path.read_bytes() for path in headers()]

@@ -34,22 +34,25 @@ def test_a_client_validates_itself_once(lab, appliance, crowd, gpt2):
     with lab.call(lambda: Client(SERVER_IP)) as client:
         for _ in range(3):
             assert client.tokenize(TEXT).tolist() == gpt2.encode(TEXT).tolist()
+        again = client.retransmits  # some, if the worker was off its CPU
     counters = appliance.counters()
-    assert counters["drop_validate"] == 1
-    assert counters["cookie_right"] == 3
+    assert 1 <= counters["drop_validate"] <= 1 + again
+    assert 3 <= counters["cookie_right"] <= 3 + again
     assert counters["cookie_wrong"] == 0
-    assert counters["rx_duplicate"] == 0
+    assert counters["rx_duplicate"] <= again
 
 
 def test_texts_at_once_are_all_answered(lab, appliance, crowd, gpt2):
     texts = [TEXT * n for n in range(1, 3)]
 
-    async def all_of_them() -> list[list[int]]:
+    async def all_of_them() -> int:
         async with AsyncClient(SERVER_IP) as client:
-            return [ids.tolist() for ids in await asyncio.gather(*map(client.tokenize, texts))]
+            got = await asyncio.gather(*map(client.tokenize, texts))
+            assert [ids.tolist() for ids in got] == [gpt2.encode(t).tolist() for t in texts]
+            return client.retransmits
 
-    assert lab.call(lambda: asyncio.run(all_of_them())) == [gpt2.encode(t).tolist() for t in texts]
-    assert appliance.counters()["drop_validate"] in (1, 2)
+    again = lab.call(lambda: asyncio.run(all_of_them()))
+    assert 1 <= appliance.counters()["drop_validate"] <= 2 + again
 
 
 def test_a_client_without_cookies_is_refused_and_stores_nothing(appliance, crowd):

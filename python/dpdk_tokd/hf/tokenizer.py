@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import islice, pairwise
 from operator import index
 from typing import Any, cast, get_args
-from unicodedata import is_normalized
+from unicodedata import is_normalized, normalize
 
 import numpy as np
 import numpy.typing as npt
@@ -96,13 +96,19 @@ class Text:
             if i < len(ids) and not self._is_cut_out(ids[i]):
                 continue
             end = offsets[i][0] if i < len(ids) else len(text)
-            tokens = [cast(bytes, self._owner._tokenizer.id_to_token(id)) for id in ids[first:i]]
+            tokens = list(map(self._bytes, ids[first:i]))
             of = nfc.offsets(text[begin:end], tokens, begin)
             found += offsets[first:i] if of is None else of
             if i < len(ids):
                 found.append(offsets[i])
                 first, begin = i + 1, offsets[i][1]
         return found
+
+    def _bytes(self, id: int) -> bytes:
+        """Of form C. What an added token has is its text, also in a byte-level vocabulary."""
+        if (added := self._owner._added.get(id)) is not None:
+            return normalize("NFC", added["content"]).encode()
+        return cast(bytes, self._owner._tokenizer.id_to_token(id))
 
     def _is_cut_out(self, id: int) -> bool:
         """Is it an added token that is found before form C, or takes white space?"""

@@ -403,12 +403,13 @@ def test_what_is_no_text_is_named(both):
         "\u08f4\u08f0\u08d2",
         "e\u0344",  # a mark that becomes two, one of which is composed
         "a\u0344\u0344b\u0344",
+        "e\u0301NEWe\u0301o\u0301",  # an added token that is not in ASCII
     ],
 )
 def test_offsets_where_form_c_has_another_order(both, text):
     theirs = copy.deepcopy(both[0])
     theirs.normalizer = tokenizers.normalizers.NFC()
-    theirs.add_tokens([tokenizers.AddedToken("  ", normalized=True)])
+    theirs.add_tokens([tokenizers.AddedToken(a, normalized=True) for a in ("  ", "NEW\u00e9")])
     equal(theirs.encode(text), hf.HFTokenizer.from_str(theirs.to_str()).encode(text))
 
 

@@ -40,6 +40,10 @@ engine_begin(struct tokd_engine *e, struct slot *s)
 	struct tokd_request *r = s->r;
 	uint32_t len = (uint32_t)r->len;
 
+	if (e->flight == 0 && e->queue[TEXT].head == NOBODY) { /* no other is under way */
+		e->moved_at = 0;
+		e->limited = false;
+	}
 	r->stream_id = s->stream_id;
 	if (s->before == 0) /* else the appliance may have packets of it */
 		s->payload = e->config.payload;
@@ -114,8 +118,6 @@ tokd_engine_submit(struct tokd_engine *e, struct tokd_request *r)
 		return r->status;
 	}
 	make_free(e);
-	if (e->pending == 0)
-		e->moved_at = 0;
 	if (e->n_free == 0) {
 		r->status = TOKD_E_FULL;
 		return r->status;

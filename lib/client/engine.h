@@ -152,7 +152,7 @@ struct tokd_engine {
 	uint32_t window;     /* while `flight` is at it, no text is sent; at most config.packets */
 	uint32_t towards;    /* packets that have arrived since it last changed */
 	uint64_t reduced_at; /* ns; what was sent before and was lost has reduced it */
-	uint64_t moved_at;   /* ns; a text made progress, or the first was sent; 0: none was */
+	uint64_t moved_at;   /* ns; a text made progress, or began alone; 0: it is not sent yet */
 	bool limited;	     /* text waits for the window */
 	uint32_t turn;	     /* packets that the first text of the queue has sent */
 	uint32_t pending;    /* slots that are not free */

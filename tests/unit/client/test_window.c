@@ -188,6 +188,27 @@ WORLD_TEST_IN(all_texts_to_a_dead_appliance_fail_within_twice_the_limit, world_o
 	}
 }
 
+/* A caller that does not take its answer leaves nothing to make progress. */
+WORLD_TEST_IN(texts_that_begin_long_after_the_latest_progress_have_their_time, world_of(21, 256))
+{
+	static struct text answer, t[20];
+
+	w->delay = 15 * MS;
+	prompt_begin(w, &answer, 100, TOKD_GENERATE_MOST, 0);
+	while (w->now < 20000 * MS)
+		assert_true(world_step(w));
+	for (uint32_t i = 0; i < 20; i++)
+		text_begin(w, &t[i], 16 * TOKD_WIRE_PAYLOAD, 0, 0);
+	w->lose = 1000;
+	while (w->now < 20400 * MS)
+		assert_true(world_step(w));
+	w->lose = 0;
+	world_run(w, 20);
+	for (uint32_t i = 0; i < 20; i++)
+		text_right(&t[i]);
+	text_free(&answer);
+}
+
 WORLD_TEST_IN(a_time_out_that_was_backed_off_does_not_last, world_of(2, 128))
 {
 	struct tokd_packet lost;

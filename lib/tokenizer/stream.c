@@ -227,7 +227,7 @@ encode_bytes(struct tok_stream *s, const uint8_t *text, size_t n, bool last, uin
 		p += span.rest;
 	}
 	if (last && s->n_utf8 > 0) {
-		*took = n;
+		*took = n > s->n_utf8 ? n - s->n_utf8 : 0;
 		if (s->flags & TOK_STRICT_UTF8)
 			return TOK_ERROR_UTF8;
 		error = replace(s, &m, s->n_utf8, ids);

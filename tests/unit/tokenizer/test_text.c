@@ -91,7 +91,7 @@ TEST(nothing_beyond_the_piece_is_read)
 TEST(strict_refuses_what_is_not_utf8)
 {
 	static const char *const bad[] = {"\x80", "a\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80",
-		"\xe4\xb8", "\xff", "ab\xe4\xb8 c"};
+		"\xe4\xb8", "\xff", "ab\xe4\xb8 c", "ab\xe4\xb8"};
 	uint64_t seed = 7;
 	struct small_vocab sv;
 	uint32_t ids[64];
@@ -103,6 +103,7 @@ TEST(strict_refuses_what_is_not_utf8)
 
 		assert_int_equal(r.status, TOK_BAD);
 		assert_int_equal(r.error, TOK_ERROR_UTF8);
+		assert_int_equal(r.consumed, strspn(bad[i], "ab")); /* where it begins */
 		r = tok_encode(sv.v, NULL, bad[i], strlen(bad[i]), 0, ids, 64);
 		assert_int_equal(r.status, TOK_OK);
 	}

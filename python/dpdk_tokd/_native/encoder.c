@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "tables/mem.h"
+#include "unicode/utf8.h"
 
 #define ROOM_FIRST ((size_t)4096)
 #define PART_BYTES ((size_t)128 << 10) /* of a text, between looks for signals */
@@ -102,19 +103,6 @@ encoder_feed_bound(const struct tok_stream *s, size_t n)
 	return tok_stream_bound(s, n) + part_room(n);
 }
 
-/* Not cut inside a character: an error would count the bytes of it that were taken. */
-static size_t
-part(const uint8_t *p, size_t left)
-{
-	if (left <= PART_BYTES)
-		return left;
-	for (size_t i = 1; i < 4; i++) {
-		if (p[PART_BYTES - i] >= 0xc0)
-			return PART_BYTES - i;
-	}
-	return PART_BYTES;
-}
-
 struct tok_result
 encoder_feed(struct tok_stream *s, const struct encoder_text *text, bool last, uint32_t *ids,
 	size_t room, struct signals *signals)
@@ -123,13 +111,20 @@ encoder_feed(struct tok_stream *s, const struct encoder_text *text, bool last, u
 
 	for (;;) {
 		const uint8_t *const p = (const uint8_t *)text->p + all.consumed;
-		const size_t left = text->n - all.consumed, n = part(p, left);
+		const size_t left = text->n - all.consumed;
+		const size_t n = left < PART_BYTES ? left : PART_BYTES;
+		/* A character that the part before left incomplete: its bytes there, and in all. */
+		const size_t begun = all.consumed > 0 ? s->n_utf8 : 0;
+		const size_t whole = begun > 0 ? tok_utf8_length(s->utf8[0]) : 0;
 
 		r = tok_stream_feed(
 			s, p, n, last && n == left, ids + all.produced, room - all.produced);
 		all.status = r.status;
 		all.error = r.error;
-		all.consumed += r.consumed;
+		if (r.error == TOK_ERROR_UTF8 && begun + r.consumed < whole)
+			all.consumed -= begun; /* where it begins */
+		else
+			all.consumed += r.consumed;
 		all.produced += r.produced;
 		if (r.status != TOK_OK || n == left)
 			return all;

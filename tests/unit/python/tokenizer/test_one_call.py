@@ -377,6 +377,15 @@ def test_no_text_is_encoded_after_much_text(gpt2):
 
 
 @pytest.mark.parametrize("before", [3000, 131069, 131070, 131071, 131072])
-def test_invalid_utf8_in_a_long_text_is_found_where_it_begins(strict, before):
+@pytest.mark.parametrize("invalid", [b"\xe2\x82A", b"\xc3\xc3\xa9", b"\xf0\x9f\x91\xe2\x82\xac"])
+@pytest.mark.parametrize("behind", [1000, 0])
+def test_invalid_utf8_in_a_long_text_is_found_where_it_begins(strict, before, invalid, behind):
     with pytest.raises(ValueError, match=f"after {before} bytes"):
-        strict.encode(b"a" * before + b"\xe2\x82A" + b"a" * 1000)
+        strict.encode(b"a" * before + invalid + b"a" * behind)
+
+
+@pytest.mark.parametrize("before", [0, 3000, 131069, 131070, 131071, 131072])
+@pytest.mark.parametrize("begun", [b"\xc3", b"\xe2\x82", b"\xf0\x9f\x91"])
+def test_a_character_that_is_incomplete_at_the_end_is_found_where_it_begins(strict, before, begun):
+    with pytest.raises(ValueError, match=f"after {before} bytes"):
+        strict.encode(b"a" * before + begun)

@@ -140,6 +140,7 @@ validate(struct tokd_engine *e, struct slot *s, const struct tokd_rep *rep, uint
 	}
 	e->cookie = s->cookie = rep->cookie;
 	s->moved_at = e->moved_at = now;
+	s->held_at = 0;
 	s->known = s->known || rep->ack > 0;
 	if (s->known) {
 		engine_queue_poll(e, s, POLL_ASK);

@@ -172,6 +172,37 @@ WORLD_TEST_IN(a_text_that_waits_its_turn_is_not_late, world_of(110, 2))
 	}
 }
 
+/* What it has waited until a VALIDATE, which is progress, does not lengthen its time limit. */
+WORLD_TEST_IN(a_validate_ends_the_wait_for_the_window, world_of(20, 2))
+{
+	static struct text t[20];
+	struct slot *s = w->e->slot;
+
+	w->delay = 4 * MS;
+	for (uint32_t i = 0; i < 20; i++)
+		text_begin(w, &t[i], 20 * TOKD_WIRE_PAYLOAD, 0, 0);
+	while (s->held_at == 0)
+		assert_true(world_step(w));
+	w->now += 100 * MS;
+	w->server.cookie = 7;
+	const struct tokd_rep rep = {.magic = TOKD_WIRE_MAGIC,
+		.version = TOKD_WIRE_VERSION,
+		.type = TOKD_REPLY,
+		.flags = TOKD_F_FAIL,
+		.reason = TOKD_R_VALIDATE,
+		.epoch = 77,
+		.stream_id = s->stream_id,
+		.ack = s->ack,
+		.cookie = 7};
+	tokd_engine_take(w->e, &rep, sizeof(rep), w->now);
+	while (in_flight(s) == 0)
+		assert_true(world_step(w));
+	assert_true(s->moved_at <= w->now);
+	world_run(w, 20);
+	for (uint32_t i = 0; i < 20; i++)
+		text_right(&t[i]);
+}
+
 /* Those that wait for the window do not have their turns first. */
 WORLD_TEST_IN(all_texts_to_a_dead_appliance_fail_within_twice_the_limit, world_of(300, 256))
 {

@@ -85,6 +85,8 @@ unended_message(struct tokg_welcome *w)
 	memset(w->message, 'x', sizeof(w->message));
 }
 
+#define SILENCE "no answer within 300 ms"
+
 static const struct lie lies[] = {
 	{"magic", bad_magic, MEMFD, 0, true, 0, "is it a tokd-gpu?"},
 	{"version", bad_version, MEMFD, 0, true, 0, "has version"},
@@ -104,11 +106,11 @@ static const struct lie lies[] = {
 	{"no memory, but a pipe", NULL, PIPE, 0, true, 0, "is not a memfd"},
 	{"memory sealed against writing", NULL, READ_ONLY, 0, true, 0,
 		"mapping the agent's region"},
-	{"half an answer, then silence", NULL, MEMFD, 100, true, 0, "no answer within 300 ms"},
+	{"half an answer, then silence", NULL, MEMFD, 100, true, 0, SILENCE},
 	{"half an answer, then the end", NULL, MEMFD, 343, false, 0, "closed during"},
-	{"silence", NULL, MEMFD, SIZE_MAX, true, 0, "no answer within 300 ms"},
+	{"silence", NULL, MEMFD, SIZE_MAX, true, 0, SILENCE},
 	{"the end", NULL, MEMFD, SIZE_MAX, false, 0, "closed during"},
-	{"no ready", NULL, MEMFD, 0, true, 0, "no answer within 300 ms"},
+	{"no ready", NULL, MEMFD, 0, true, 0, SILENCE},
 	{"end instead of ready", NULL, MEMFD, 0, false, 0, "closed during"},
 	{"another's ready", NULL, MEMFD, 0, true, 1, "ready with magic 0x1"},
 	{"a ready with a descriptor", NULL, MEMFD, 0, true, TOKG_READY_MAGIC,
@@ -189,7 +191,9 @@ believed(const struct lie *lie, const char *path, int listener)
 	if (lie->spoil != NULL)
 		lie->spoil(&l.welcome);
 	pthread_create(&thread, NULL, lie_once, &l);
+	open_ms = strcmp(lie->says, SILENCE) == 0 ? 300 : PATIENCE_MS;
 	t = open_to(path, &err);
+	open_ms = PATIENCE_MS;
 	pthread_join(thread, NULL);
 	if (t != NULL || strstr(err.text, lie->says) == NULL)
 		fail_msg("%s: %s", lie->name, t != NULL ? "believed" : err.text);

@@ -389,6 +389,6 @@ TEST(more_vocabularies_than_a_hello_has_are_refused)
 
 	many.n_vocabs = TOKG_VOCABS_MAX + 1;
 	assert_true(tokg_target_parse(&target, "shm", &err));
-	assert_null(tokg_transport_open(&target, &many, OPEN_MS, path, &err));
+	assert_null(tokg_transport_open(&target, &many, PATIENCE_MS, path, &err));
 	assert_non_null(strstr(err.text, "17 vocabularies"));
 }

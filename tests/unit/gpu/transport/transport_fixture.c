@@ -10,6 +10,7 @@
 static const uint32_t vocab = 0xabcd, n_ids = 500;
 const struct tokg_source source = {
 	.n_vocabs = 1, .vocab = &vocab, .n_ids = &n_ids, .instance = 3, .worker = 1, .node = -1};
+uint32_t open_ms = PATIENCE_MS;
 
 uint32_t
 open_files(void)
@@ -32,7 +33,7 @@ open_of(const struct tokg_source *from, const char *kind, const char *path, stru
 
 	snprintf(text, sizeof(text), "%s:%s", kind, path);
 	assert_true(tokg_target_parse(&target, text, err));
-	t = tokg_transport_open(&target, from, OPEN_MS, said, err);
+	t = tokg_transport_open(&target, from, open_ms, said, err);
 	assert_true((t != NULL) == (strstr(said, "producer") != NULL));
 	return t;
 }

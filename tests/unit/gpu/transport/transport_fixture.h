@@ -5,9 +5,10 @@
 #include "transport/transport.h"
 
 #define SLOTS 8
-#define OPEN_MS 300
+#define PATIENCE_MS 20000 /* of what comes at once if the machine is not busy */
 
 extern const struct tokg_source source;
+extern uint32_t open_ms; /* the time limit of those below; PATIENCE_MS unless a test sets it */
 
 uint32_t open_files(void);
 /* By "shm", "cuda" or "verbs". NULL and `err`. */

@@ -200,14 +200,22 @@ def test_silence_ends_at_the_time_limit(silent: Appliance) -> None:
 def test_a_signal_ends_a_call(silent: Appliance) -> None:
     main = threading.main_thread().ident
     assert main is not None
+    silent.reply = lambda req, text: []
+
+    def interrupt() -> None:
+        while not silent.answer():  # the call is under way once its packet is here
+            pass
+        signal.pthread_kill(main, signal.SIGINT)
+
     with Client("127.0.0.1", silent.port, timeout=60) as client:
         for call in (client.tokenize, lambda t: next(client.stream(t)),
                      lambda t: client.tokenize_many([t])):  # fmt: skip
-            timer = threading.Timer(0.05, signal.pthread_kill, [main, signal.SIGINT])
-            timer.start()
+            silent.answer()  # what is left of the call before
+            thread = threading.Thread(target=interrupt)
+            thread.start()
             with pytest.raises(KeyboardInterrupt):
                 call("text")
-            timer.join()
+            thread.join()
             assert client._client.pending == 0
 
 

@@ -255,9 +255,9 @@ def test_a_signal_ends_waiting_and_attaching(one, path, tmp_path):
     with RingReader(path) as reader, silent:
         for wait in (lambda: next(reader), lambda: RingReader(str(tmp_path / "silent"))):
             timer = threading.Timer(0.1, signal.pthread_kill, [main, signal.SIGINT])
-            timer.start()
             begun = time.monotonic()
             with pytest.raises(KeyboardInterrupt):
+                timer.start()
                 wait()
             assert time.monotonic() - begun < 2
             timer.join()

@@ -58,13 +58,23 @@ tokd_tx_put(struct tokd_worker *w, struct rte_mbuf *m, uint64_t offloads)
 	w->tx[w->n_tx++] = m;
 }
 
-/* Trim the packet to `len` bytes. False if the padding exceeds its last segment. */
-static inline bool
+/* Trim the packet to `len` bytes, of those it has: padding, or what a switch has appended. */
+static inline void
 tokd_net_trim(struct rte_mbuf *m, uint32_t len)
 {
-	uint32_t over = rte_pktmbuf_pkt_len(m) - len;
+	struct rte_mbuf *last = m;
+	uint32_t left = len;
 
-	return over == 0 || (over <= UINT16_MAX && rte_pktmbuf_trim(m, (uint16_t)over) == 0);
+	if (rte_pktmbuf_pkt_len(m) == len)
+		return;
+	for (m->nb_segs = 1; left > last->data_len; m->nb_segs++) {
+		left -= last->data_len;
+		last = last->next;
+	}
+	rte_pktmbuf_free(last->next);
+	last->next = NULL;
+	last->data_len = (uint16_t)left;
+	m->pkt_len = len;
 }
 
 /* The packet just added is the last reply of a text. t_publish: when its last record was. */

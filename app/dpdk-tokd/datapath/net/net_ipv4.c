@@ -47,11 +47,11 @@ tokd_net_ipv4(struct tokd_worker *w, struct rte_mbuf *m)
 	hdr_len = rte_ipv4_hdr_len(ip);
 	/* RFC 791 3.1, Total Length: header and data. The frame may be longer (padding). */
 	total = rte_be_to_cpu_16(ip->total_length);
-	if (unlikely(hdr_len < sizeof(*ip) || hdr_len > first || total < hdr_len || total > room ||
-		     !tokd_net_trim(m, m->l2_len + total))) {
+	if (unlikely(hdr_len < sizeof(*ip) || hdr_len > first || total < hdr_len || total > room)) {
 		tokd_drop(w, m, C_DROP_IP_HEADER);
 		return;
 	}
+	tokd_net_trim(m, m->l2_len + total);
 	/* RFC 1122 3.2.1.2: a host must verify the header checksum and discard silently. */
 	if (unlikely(!cksum_is_right(w, m, ip))) {
 		tokd_drop(w, m, C_DROP_IP_CKSUM);

@@ -48,10 +48,11 @@ tokd_net_ipv6(struct tokd_worker *w, struct rte_mbuf *m)
 	}
 	/* RFC 8200 3, Payload Length: after this header. The frame may be longer (padding). */
 	total = sizeof(*ip) + rte_be_to_cpu_16(ip->payload_len);
-	if (unlikely(total > room || !tokd_net_trim(m, m->l2_len + total))) {
+	if (unlikely(total > room)) {
 		tokd_drop(w, m, C_DROP_IP_HEADER);
 		return;
 	}
+	tokd_net_trim(m, m->l2_len + total);
 	if (unlikely(!is_for_us(w, ip))) {
 		tokd_drop(w, m, C_DROP_IP_DST);
 		return;

@@ -50,6 +50,22 @@ FIXTURE_TEST(segments_of_any_size_are_fed_where_they_lie)
 	expect_count(C_DROP_SEGMENTS, 0);
 }
 
+/* What a switch has appended to a frame may be longer than its last segment. */
+FIXTURE_TEST(segments_of_a_trailer_are_let_go)
+{
+	for (uint64_t stream = 1; stream <= 4; stream++) {
+		struct request r = whole_text(stream);
+		struct rte_mbuf *m = cut_frame(
+			stream % 2 ? make_frame(r).m : frame6(r), 200, stream <= 2 ? TEXT : 100);
+
+		assert_int_equal(rte_pktmbuf_chain(m, cut_frame(raw_frame(text, 14), 5, 5)), 0);
+		receive(m);
+		assert_int_equal(drain(), 1);
+		expect_text(stream, text, TEXT);
+	}
+	expect_count(C_DROP_IP_HEADER, 0);
+}
+
 /* The bound is one on what the pool has to give, so it counts mbufs, not packets. */
 FIXTURE_TEST(segments_that_are_held_count_each)
 {

@@ -26,8 +26,8 @@ static struct {
 	struct tokd_engine memory;
 	struct tokd_lane_made own[OPEN_MAX];
 	struct work work[OPEN_MAX];
-	uint64_t number;  /* engines so far */
-	uint64_t dies_at; /* when so many texts have begun */
+	uint64_t number;     /* engines so far */
+	uint64_t dies_after; /* so many texts of all producers */
 	uint64_t dice;
 	pthread_mutex_t lock; /* agent and engine may be two threads */
 } e = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -64,7 +64,7 @@ attach(void)
 		.room = e.area.room,
 	};
 	write_number(++e.number);
-	e.dies_at = texts_begun() + 1 + below(&e.dice, 800);
+	e.dies_after = texts_begun() + 1 + below(&e.dice, 800);
 }
 
 void
@@ -123,7 +123,7 @@ void
 engine_step(void)
 {
 	pthread_mutex_lock(&e.lock);
-	if (texts_begun() >= e.dies_at)
+	if (texts_begun() >= e.dies_after)
 		die();
 	for (uint32_t i = 0; i < OPEN_MAX; i++) {
 		if (e.work[i].lane != 0 && below(&e.dice, 2) == 0)

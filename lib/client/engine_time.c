@@ -188,7 +188,7 @@ back_off(struct tokd_engine *e, struct slot *s)
 static bool
 shows_a_queue(const struct tokd_engine *e)
 {
-	return e->srtt == 0 || e->measured < 4 * e->srtt;
+	return e->srtt == 0 || e->measured < 64 * e->srtt;
 }
 
 /*

@@ -42,7 +42,7 @@ tok_offsets_nfc(
 {
 	bool ok;
 
-	if (o->vocab->norm.n > 1)
+	if (o->vocab->norm.n > 1 || o->vocab->kind == TOK_KIND_UNIGRAM)
 		return tok_offsets_steps(o, next, source);
 	tok_source_nfc(source);
 	if (!has_many_marks(source->piece))

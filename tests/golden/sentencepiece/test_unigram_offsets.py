@@ -146,6 +146,15 @@ def test_small_models(pre_tokenizer, tmp_path):
                 pair.hold("".join(rng.choices(letters, k=rng.randint(1, 24))))
 
 
+@pytest.mark.parametrize("pre_tokenizer", ["none", "always", "words, never"])
+def test_form_c(pre_tokenizer, tmp_path):
+    path = tmp_path / "tokenizer.json"
+    saved(bytes_model(), path, normalizers.NFC(), PRE_TOKENIZERS[pre_tokenizer])
+    pair = Pair(path)
+    for text in cluster_texts(random.Random(pre_tokenizer), 300 + texts.some(20_000)):
+        pair.hold(text)
+
+
 def test_a_word_that_is_longer_than_what_is_kept(tmp_path):
     path = tmp_path / "tokenizer.json"
     saved(bytes_model(), path, squeeze(MARK), metaspace(split=False))

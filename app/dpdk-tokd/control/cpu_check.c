@@ -44,7 +44,7 @@ has_isolated_cpus_only(const struct bitmask *isolated, unsigned int lcore)
 static void
 check_isolation(void)
 {
-	char list[256], lcores[256] = "";
+	char list[4096], lcores[256] = ""; /* a file of sysfs has at most a page */
 	struct bitmask *isolated;
 	unsigned int lcore;
 

@@ -91,6 +91,7 @@ REGEXES = {
     "gaps": [
         r"(?i:ab{2,}c|Kk)s?|[あ-ん]{2}|\x{4e2d}|(?>[ \t]+)|\p{^L}\P{N}(?=[\p{Lu}a-z&&[^d]]|$)"
     ],
+    "words, in brackets and not": [r"[\w]+", r"\w\w|[^\w\s]+|[a[\W]]"],
     "back": [r"[A-Za-z]{2,6}[!0-9]|'\w\w|[ \t]{0,3}\n|-{2,5}>|\u4e2d?文|a?[b-d]{0,2}[x-z]"],
 }
 

@@ -43,7 +43,7 @@ bool rx_set_equal(const struct rx_set *a, const struct rx_set *b);
  */
 struct rx_set *rx_set_property(struct rx *rx, const char *name, size_t n, bool *known);
 /* \s, \d, \w */
-struct rx_set *rx_set_escape(struct rx *rx, char letter);
+struct rx_set *rx_set_escape(struct rx *rx, char letter, bool in_brackets);
 /* What the reference's own splits take for it. */
 struct rx_set *rx_set_punctuation(struct rx *rx);
 struct rx_set *rx_set_numeric(struct rx *rx);

@@ -185,7 +185,7 @@ property(struct parser *s, const uint8_t *at)
 
 /* What follows a backslash: a set, or NULL and *c is the character. False: refused. */
 static bool
-escape(struct parser *s, struct rx_set **set, uint32_t *c)
+escape(struct parser *s, bool in_brackets, struct rx_set **set, uint32_t *c)
 {
 	static const char from[] = "trnfvae", to[] = "\t\r\n\f\v\a\x1b";
 	const uint8_t *at = s->p - 1;
@@ -216,7 +216,7 @@ escape(struct parser *s, struct rx_set **set, uint32_t *c)
 	case 'W':
 		if (s->fold && (*c | 0x20) == 'w')
 			return refuse(s, at, "not implemented in (?i:...)") != NULL;
-		*set = rx_set_escape(s->rx, (char)(*c | 0x20));
+		*set = rx_set_escape(s->rx, (char)(*c | 0x20), in_brackets);
 		if (*set != NULL && *c < 'a')
 			*set = rx_set_not(s->rx, *set);
 		return *set != NULL;
@@ -267,7 +267,7 @@ class_item(struct parser *s, struct rx_set **set, uint32_t *c)
 		return *set != NULL;
 	}
 	if (take(s, "\\"))
-		return escape(s, set, c);
+		return escape(s, true, set, c);
 	*c = character(s);
 	return true;
 }
@@ -462,7 +462,7 @@ parse_atom(struct parser *s)
 	if (take(s, "\\z"))
 		return end_of(s, false);
 	if (take(s, "\\")) {
-		if (!escape(s, &set, &c))
+		if (!escape(s, false, &set, &c))
 			return NULL;
 		return set != NULL ? set_node(s, set) : literal(s, at, c);
 	}

@@ -150,9 +150,9 @@ rx_set_property(struct rx *rx, const char *name, size_t n, bool *known)
 	return *known ? of_categories(rx, wanted) : NULL;
 }
 
-/* As Oniguruma has it: without the joiners, and with six numbers of Latin-1. */
+/* As Oniguruma has it: without the joiners, and, but in brackets, with six numbers of Latin-1. */
 static struct rx_set *
-word(struct rx *rx)
+word(struct rx *rx, bool in_brackets)
 {
 	struct rx_range joiners[] = {{0x200c, 0x200d}};
 	struct rx_range numbers[] = {{0xb2, 0xb3}, {0xb9, 0xb9}, {0xbc, 0xbe}};
@@ -163,16 +163,16 @@ word(struct rx *rx)
 		return NULL;
 	out = rx_set_not(rx, out);
 	set = out == NULL ? NULL : rx_set_and(rx, set, out);
-	return set == NULL ? NULL : rx_set_or(rx, set, in);
+	return set == NULL || in_brackets ? set : rx_set_or(rx, set, in);
 }
 
 struct rx_set *
-rx_set_escape(struct rx *rx, char letter)
+rx_set_escape(struct rx *rx, char letter, bool in_brackets)
 {
 	uint32_t wanted = 0;
 
 	if (letter == 'w')
-		return word(rx);
+		return word(rx, in_brackets);
 	for (uint32_t gc = 0; gc < TOK_N_GC; gc++) {
 		if (letter == 's' ? tok_gc_cat[gc] == TOK_CAT_SPACE
 				  : memcmp(tok_gc_names[gc], "Nd", 2) == 0)

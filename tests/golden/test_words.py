@@ -26,10 +26,10 @@ CLIP_5 = r"<\|startoftext\|>|<\|endoftext\|>|" + CLIP
 WORDS = ["the", "The", "foo", "foobar", "##o", "'", "...", "é", "中", "don", "a_1", "!!"]
 
 
-def word_level(pre_tokenizer):
+def word_level(pre_tokenizer, normalizer=None):
     vocab = {word: i for i, word in enumerate(["[UNK]", *WORDS])}
     model = tokenizers.Tokenizer(models.WordLevel(vocab, unk_token="[UNK]"))
-    model.pre_tokenizer = pre_tokenizer
+    model.pre_tokenizer, model.normalizer = pre_tokenizer, normalizer
     return model
 
 
@@ -69,6 +69,9 @@ def clip(words: str = CLIP, use_regex: bool = True):
 SHAPES = {
     "white space": lambda: word_level(made.WhitespaceSplit()),
     "words": lambda: word_level(made.Whitespace()),
+    "words of BERT's text": lambda: word_level(
+        made.Whitespace(), tokenizers.normalizers.BertNormalizer()
+    ),
     "BERT": lambda: word_level(made.BertPreTokenizer()),
     "CLIP": clip,
     "CLIP of transformers 5": lambda: clip(CLIP_5),

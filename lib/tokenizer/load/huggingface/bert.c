@@ -57,7 +57,7 @@ any_normalized(const struct tok_json *root)
 
 /*
  * BertNormalizer is one with the split into words (bert_norm.h), unless something lies between
- * them; then it is steps, as other normalizers are.
+ * them, added tokens or the borders of Whitespace; then it is steps, as other normalizers are.
  */
 static bool
 read_normalizer(
@@ -71,7 +71,8 @@ read_normalizer(
 		return true;
 	if (!tok_json_step(file, "normalizer", normalizer, &m->norm, err))
 		return false;
-	if (!tok_json_is_type(normalizer, "BertNormalizer") || any_normalized(root))
+	if (!tok_json_is_type(normalizer, "BertNormalizer") || any_normalized(root) ||
+		tok_json_is_type(tok_json_get(root, "pre_tokenizer"), "Whitespace"))
 		return true;
 	m->norm = (struct tok_model_norm){0};
 	b->clean_text = tok_json_is_on(normalizer, "clean_text");

@@ -17,6 +17,7 @@ from typing import Any
 import google_crc32c
 import numpy as np
 import pytest
+from appliance import until
 from dpdk_tokd import AsyncClient, Client, Reason, TokdError, wire
 from dpdk_tokd._native import libtokd as native
 from dpdk_tokd.client import aio
@@ -34,15 +35,18 @@ def silent() -> Iterator[Appliance]:
     one.stop()
 
 
-def test_ids_are_an_array_of_the_callers_own(client: Client) -> None:
-    for text in ("", "text", b"text", bytearray(b"text"), memoryview(b"text"), "naïve"):
+def test_ids_are_an_array_of_the_callers_own(appliance: Appliance, client: Client) -> None:
+    texts = ("", "text", b"text", bytearray(b"text"), memoryview(b"text"), "naïve")
+    for text in texts:
         ids = client.tokenize(text)
         wanted = ids_of(text.encode() if isinstance(text, str) else bytes(text))
         assert ids.dtype == np.uint32 and ids.tolist() == wanted.tolist()
     ids[:] = 7
     gc.collect()
     assert ids.tolist() == [7] * 6
-    assert client.server_vocab == 5 and client.retransmits == 0
+    assert client.server_vocab == 5
+    # Some, if the appliance was off its CPU.
+    until(lambda: appliance.data == len(texts) + client.retransmits)
 
 
 def test_what_cannot_be_sent_is_a_value_error(client: Client) -> None:

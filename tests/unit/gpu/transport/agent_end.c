@@ -174,6 +174,7 @@ serve(void *arg)
 
 		poll(&p, 1, 10);
 		tokg_server_poll(a->server);
+		a->turns++;
 	}
 	return NULL;
 }

@@ -27,7 +27,7 @@ struct agent_end {
 	/* of the producer slots, by the server's thread */
 	uint64_t owner[TOKG_PRODUCERS_MAX]; /* id of its connection; 0: none */
 	uint32_t epoch[TOKG_PRODUCERS_MAX];
-	atomic_uint asked, joined, left;
+	atomic_uint asked, joined, left, turns;
 	atomic_uint not_yet; /* so many grants are put off first */
 	atomic_bool refuse;
 };

@@ -137,6 +137,18 @@ wait_for(const atomic_uint *count, unsigned int n, int ms)
 	assert_int_equal(*count, n);
 }
 
+/* The agent looks at all its connections once more, and again. */
+static void
+wait_turns(void)
+{
+	const unsigned int turns = agent.turns;
+
+	for (int ms = 20 * SOON_MS; agent.turns - turns < 3; ms--) {
+		assert_true(ms > 0);
+		usleep(1000);
+	}
+}
+
 FIXTURE_TEST(a_producer_joins_and_its_end_is_seen)
 {
 	struct tokg_welcome w;
@@ -285,14 +297,14 @@ FIXTURE_TEST(a_producer_that_leaves_while_waiting_gets_no_slot)
 
 	agent.not_yet = 1000000;
 	send(s, &h, sizeof(h), 0);
-	wait_for(&agent.joined, 0, 1);
-	usleep(50000);
+	wait_turns();
 	close(s);
-	usleep(50000);
+	wait_turns();
 	asked = agent.asked;
 	assert_true(asked > 0);
-	usleep(50000);
+	wait_turns();
 	assert_int_equal(agent.asked, asked);
+	assert_int_equal(agent.joined, 0);
 	assert_int_equal(agent.left, 0);
 }
 

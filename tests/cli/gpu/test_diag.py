@@ -420,7 +420,7 @@ NASTY = [
 
 def spoil(machine: lab.Machine, rng: random.Random) -> None:
     """A few files of the machine become something else."""
-    files = [p for p in machine.root.rglob("*") if not p.is_symlink() and p.is_file()]
+    files = sorted(p for p in machine.root.rglob("*") if not p.is_symlink() and p.is_file())
     for file in rng.sample(files, k=min(6, len(files))):
         kind = rng.randrange(6)
         file.unlink()

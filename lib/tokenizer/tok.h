@@ -460,7 +460,9 @@ struct tok_range {
  *
  * - Byte-level token: its own bytes, including the blank before a word. It may begin or end inside
  *   a character.
- * - Where a normalizer changed characters: all characters that the token may come from.
+ * - Where BERT's normalizer changed characters: all characters that the token may come from.
+ * - Where another normalizer did: the characters that the reference counts; of several that were
+ *   composed, the first.
  * - Unknown WordPiece token: the whole word.
  * - Unigram: the range that the reference gives, in bytes (doc/user/python.md).
  * - Added token: includes the white space that it takes.

@@ -100,7 +100,6 @@ def test_offsets_of_steps(name, policy, saved, tmp_path):
     _, reference = saved(NORMALIZERS[name], ADDED)
     document = json.loads(reference.to_str())
     pair = test_offsets.Pair(document, tmp_path / "pair.json", policy)
-    pair.composes = True
     made = ["''", "--", "aab", "ﬁ", "Ⅷ", "\u00ad", "Ä"]
     pair.hold_made([*test_offsets.PIECES, *test_offsets.COMPOSED, *ADDED, *made], 40)
     pair.hold_made([*test_offsets.PIECES, *made], texts.some(20_000))

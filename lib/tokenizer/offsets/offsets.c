@@ -22,35 +22,30 @@ next_stage(struct tok_offsets *o, const struct tok_stage *const *next, struct to
 
 /* ---- normalizers ---- */
 
-/* Has the text more marks in a row than a source holds, which may be copied? */
 static bool
-has_many_marks(struct tok_nfc_piece piece)
+is_form_c(struct tok_nfc_piece piece)
 {
-	enum tok_nfc_result r = TOK_NFC_SPAN;
 	struct tok_nfc_span span;
 	struct tok_nfc nfc;
+	const uint8_t *p = piece.p;
 
 	tok_nfc_init(&nfc, false);
-	while (r == TOK_NFC_SPAN)
-		r = tok_nfc_next(&nfc, &piece, &span);
-	return r == TOK_NFC_FULL;
+	while (tok_nfc_next(&nfc, &piece, &span) == TOK_NFC_SPAN) {
+		if (span.n != (size_t)(piece.p - p) || memcmp(span.p, p, span.n) != 0)
+			return false;
+		p = piece.p;
+	}
+	return p == piece.end;
 }
 
+/* A text that is in form C already needs no copy. */
 bool
 tok_offsets_nfc(
 	struct tok_offsets *o, const struct tok_stage *const *next, struct tok_source *source)
 {
-	bool ok;
-
-	if (o->vocab->norm.n > 1 || o->vocab->kind == TOK_KIND_UNIGRAM)
-		return tok_offsets_steps(o, next, source);
-	tok_source_nfc(source);
-	if (!has_many_marks(source->piece))
+	if (o->vocab->norm.n == 1 && is_form_c(source->piece))
 		return next_stage(o, next, source);
-	tok_nfc_open_whole(&source->nfc);
-	ok = tok_offsets_again(o, next, source);
-	tok_nfc_close_whole(&source->nfc);
-	return ok;
+	return tok_offsets_steps(o, next, source);
 }
 
 bool

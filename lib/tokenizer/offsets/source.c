@@ -43,26 +43,6 @@ tok_source_is_fresh(const struct tok_source *s)
 }
 
 static bool
-read_nfc(struct tok_source *s)
-{
-	const size_t before = (size_t)(s->piece.p - s->text);
-
-	if (tok_nfc_next(&s->nfc, &s->piece, &s->span) != TOK_NFC_SPAN)
-		return false;
-	s->from = (struct tok_range){before, (size_t)(s->piece.p - s->text)};
-	s->same = s->span.n == s->from.end - before &&
-		  memcmp(s->span.p, s->text + before, s->span.n) == 0;
-	return s->span.n > 0;
-}
-
-void
-tok_source_nfc(struct tok_source *s)
-{
-	s->read = read_nfc;
-	tok_nfc_init(&s->nfc, false);
-}
-
-static bool
 read_spm(struct tok_source *s)
 {
 	struct tok_spm_char c;

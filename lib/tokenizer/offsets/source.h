@@ -25,10 +25,7 @@ struct tok_source {
 		struct tok_range from;
 		bool same;
 	} behind;
-	union {
-		struct tok_nfc nfc;
-		struct tok_spm_chars spm;
-	};
+	struct tok_spm_chars spm;
 };
 
 /* Bytes [begin, end) of a text, as they are. */
@@ -42,7 +39,6 @@ void tok_source_open_made(struct tok_source *s, const uint8_t *text, const struc
 bool tok_source_is_fresh(const struct tok_source *s);
 
 /* Readers of a fresh source: a normalizer comes first. */
-void tok_source_nfc(struct tok_source *s);
 void tok_source_spm(struct tok_source *s, const struct tok_vocab *v);
 void tok_source_metaspace(struct tok_source *s, enum tok_prefix prefix);
 

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from unicodedata import is_normalized
-
 import numpy as np
 import numpy.typing as npt
 
@@ -22,7 +20,6 @@ class ArrayEncoder:
     def __init__(self, hf: HFTokenizer) -> None:
         self._hf = hf
         self._tokenizer = hf._tokenizer
-        self._nfc = self._tokenizer.info.normalizer == "nfc"
         self._prefix = None if hf._processor is None else hf._processor.trim
         if self._prefix is not None:
             ids = range(len(self._tokenizer))
@@ -34,8 +31,6 @@ class ArrayEncoder:
 
     def encode(self, text: str, add_special_tokens: bool = True) -> tuple[Ids, Offsets]:
         """Offsets count characters, shape (n, 2). Errors are those of `Tokenizer.encode`."""
-        if self._nfc and not is_normalized("NFC", text):
-            return self._of_lists(text, add_special_tokens)
         ids, ranges = self._tokenizer.encode(
             text, add_special_tokens=add_special_tokens, return_offsets=True
         )

@@ -11,7 +11,6 @@ from functools import cached_property
 from itertools import islice, pairwise
 from operator import index
 from typing import Any, cast, get_args
-from unicodedata import is_normalized, normalize
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +20,6 @@ from .._native import libtok
 from ..tokenizer import Tokenizer
 from ..tokenizer.batch import ID_MAX
 from ..tokenizer.info import file_state
-from . import nfc
 from .decoders import Json, decoder, errors_of
 from .documents import complete, document_of
 from .encoding import Direction, Encoding, Offset, Part
@@ -81,41 +79,9 @@ class Text:
         words: list[int | None] = []
         for i, (piece, ids) in enumerate(zip(self._pieces, self._ids, strict=True)):
             ranges, word = self._owner._tokenizer._spans(piece, ids, self._special)
-            found = cast(list[Offset], list(map(tuple, in_characters(piece, ranges).tolist())))
-            if self._owner._tokenizer.info.normalizer == "nfc" and not is_normalized("NFC", piece):
-                found = self._of_form_c(piece, ids.tolist(), found)
-            offsets += found
+            offsets += cast(list[Offset], list(map(tuple, in_characters(piece, ranges).tolist())))
             words += [i] * len(ids) if self._words else word.tolist()
         return offsets, words
-
-    def _of_form_c(self, text: str, ids: list[int], offsets: list[Offset]) -> list[Offset]:
-        """Offsets as the reference counts them, between added tokens that are found before."""
-        found: list[Offset] = []
-        first = begin = 0
-        for i in range(len(ids) + 1):
-            if i < len(ids) and not self._is_cut_out(ids[i]):
-                continue
-            end = offsets[i][0] if i < len(ids) else len(text)
-            tokens = list(map(self._bytes, ids[first:i]))
-            of = nfc.offsets(text[begin:end], tokens, begin)
-            found += offsets[first:i] if of is None else of
-            if i < len(ids):
-                found.append(offsets[i])
-                first, begin = i + 1, offsets[i][1]
-        return found
-
-    def _bytes(self, id: int) -> bytes:
-        """Of form C. What an added token has is its text, also in a byte-level vocabulary."""
-        if (added := self._owner._added.get(id)) is not None:
-            return normalize("NFC", added["content"]).encode()
-        return cast(bytes, self._owner._tokenizer.id_to_token(id))
-
-    def _is_cut_out(self, id: int) -> bool:
-        """Is it an added token that is found before form C, or takes white space?"""
-        added = self._owner._added.get(id)
-        if added is None:
-            return False
-        return not added["normalized"] or bool(added.get("lstrip") or added.get("rstrip"))
 
     @property
     def offsets(self) -> list[Offset]:

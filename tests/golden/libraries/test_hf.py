@@ -394,7 +394,11 @@ def test_what_is_no_text_is_named(both):
             encode(ours)
 
 
+FORMS = ["NFC", "NFD", "NFKC", "NFKD"]
+
+
 @pytest.mark.parametrize("both", ["gpt2"], indirect=True)
+@pytest.mark.parametrize("form", [*FORMS, "NFC, Lowercase"])
 @pytest.mark.parametrize(
     "text",
     [
@@ -404,13 +408,24 @@ def test_what_is_no_text_is_named(both):
         "e\u0344",  # a mark that becomes two, one of which is composed
         "a\u0344\u0344b\u0344",
         "e\u0301NEWe\u0301o\u0301",  # an added token that is not in ASCII
+        "\u0301\u0344",
+        "Ⅷ\u0323x",  # the last of several characters is composed
+        "É\u0d4d",
+        "\u1100\u1161\u11a8가\u11a8",
     ],
 )
-def test_offsets_where_form_c_has_another_order(both, text):
-    theirs = copy.deepcopy(both[0])
-    theirs.normalizer = tokenizers.normalizers.NFC()
-    theirs.add_tokens([tokenizers.AddedToken(a, normalized=True) for a in ("  ", "NEW\u00e9")])
-    equal(theirs.encode(text), hf.HFTokenizer.from_str(theirs.to_str()).encode(text))
+def test_offsets_where_a_form_has_other_characters(both, form, text):
+    theirs, made = copy.deepcopy(both[0]), tokenizers.normalizers
+    theirs.normalizer = made.Sequence([getattr(made, name)() for name in form.split(", ")])
+    theirs.add_tokens([tokenizers.AddedToken("  ", normalized=True)])
+    if form == "NFC":  # a token that the normalizer changes has another string, see below
+        theirs.add_tokens([tokenizers.AddedToken("NEW\u00e9", normalized=True)])
+    ours = hf.HFTokenizer.from_str(theirs.to_str())
+    equal(theirs.encode(text), ours.encode(text))
+    for blank in True, False:
+        theirs.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=blank)
+        ours.pre_tokenizer = theirs.pre_tokenizer
+        equal(theirs.encode(text), ours.encode(text))
 
 
 def unknown_piece() -> None:
@@ -425,19 +440,6 @@ def marks_in_another_order() -> None:
     assert (theirs.offsets, ours.offsets) == ([(0, 1)], [(1, 2)])
 
 
-def marks_of_one_character() -> None:
-    theirs, _ = loaded("gpt2")
-    made = tokenizers.normalizers
-    theirs.normalizer = made.Sequence([made.NFC(), made.Lowercase()])
-    ours = hf.HFTokenizer.from_str(theirs.to_str())
-    theirs, ours = (t.encode("\u0301\u0344") for t in (theirs, ours))
-    assert ours.ids == theirs.ids
-    assert (theirs.offsets, ours.offsets) == (
-        [(0, 1)] * 2 + [(1, 2)] * 4,
-        [(0, 1)] * 4 + [(1, 2)] * 2,
-    )
-
-
 def added_in_normalized_text() -> None:
     theirs, ours = loaded("bert")
     for tokenizer in theirs, ours:
@@ -447,6 +449,18 @@ def added_in_normalized_text() -> None:
     assert (a.tokens[1], b.tokens[1]) == ("new", "NEW")
     assert Backend(theirs).encode("a New one", add_special_tokens=False).tokens == a.tokens
     assert (theirs.decode(a.ids), ours.decode(b.ids)) == ("a new one", "a NEW one")
+
+
+def white_space_of_two() -> None:
+    theirs, ours = loaded("bert")
+    for tokenizer in theirs, ours:
+        tokenizer.add_tokens(
+            [tokenizers.AddedToken("<a>", rstrip=True), tokenizers.AddedToken("  ")]
+        )
+    a, b = (t.encode("<a>  ", add_special_tokens=False) for t in (theirs, ours))
+    assert b.ids == a.ids
+    assert (a.offsets, b.offsets) == ([(0, 5), (3, 5)], [(0, 3), (3, 5)])
+    assert (a.tokens, b.tokens) == (["<a>  ", "  "], ["<a>", "  "])
 
 
 def no_room() -> None:
@@ -499,7 +513,7 @@ DIFFERS = {
     "Unigram: the token string of an unknown piece": unknown_piece,
     "an added token found in normalized text: its token string; its decoded text": added_in_normalized_text,
     "BERT: offset of a mark that the normalizer moves past another": marks_in_another_order,
-    "several normalizers: offsets beside marks where one character becomes several": marks_of_one_character,
+    "two added tokens that may both have the white space between them: string and offsets": white_space_of_two,
     "a stride that leaves no room": no_room,
     "a template with more than `max_length` tokens": no_room_beside_the_template,
     "a part that is changed in place (`pre_tokenizer.add_prefix_space = True`, `model.dropout = 1`)": parts_are_copies,

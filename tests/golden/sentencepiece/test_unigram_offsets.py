@@ -52,7 +52,7 @@ class Pair:
 
     def want(self, text: str) -> list[tuple[int, int, int]]:
         encoding = self.reference.encode(text)
-        at = bounds(text, False)
+        at = bounds(text)
         return [(i, at[a], at[b]) for i, (a, b) in zip(encoding.ids, encoding.offsets, strict=True)]
 
     def got(self, text: str) -> list[tuple[int, int, int]]:

@@ -203,14 +203,14 @@ BY_POINTER = {
 
 # All other functions of ours whose address is taken anywhere. Patterns.
 NOT_HOT = {
-    r"tok_offsets_\w+|read_(text|nfc|spm|metaspace)": "where ids come from, a pass of its own",
+    r"tok_offsets_\w+|read_(text|spm|metaspace)": "where ids come from, a pass of its own",
     r"cmd_\w+": "commands of telemetry, on DPDK's telemetry thread",
     r"__tokd_log_\w+": "register log types, before main",
     r"choose_crc32c|rte_hash_crc_init_alg": "choose CRC instructions, before main",
     r"find_instructions": "the same for SHA-256",
     r"fill_table": "of a CRC, once, while loading",
     r"(mem|vocab|cache)_(alloc|free)": "struct tok_mem: used while loading and freeing",
-    r"compare_\w+": "for qsort, while loading",
+    r"compare_\w+": "for qsort: while loading, and offsets",
     r"double_marks": "more room for marks, of a whole text",
     r"keep": "a stage that keeps an added token's normal form, while loading",
     r"tokd_check_\w+": "of an option's value, before workers start",

@@ -121,7 +121,7 @@ feed(struct encoder *e, size_t n, bool last)
 				putchar('\n');
 			cli_flush();
 			return cli_error(CLI_FAILED, "standard input, after %llu bytes: %s",
-				(unsigned long long)(e->n_read + at + r.consumed),
+				(unsigned long long)(e->n_read + at + r.consumed - r.begun),
 				tok_error_code_text(r.error));
 		}
 		at += piece;

@@ -168,24 +168,23 @@ release(struct tok_stream *s, uint32_t *ids)
 	return ids;
 }
 
-/* On TOK_ERROR_UTF8, *took is the number of bytes before the invalid one. */
+/* On TOK_ERROR_UTF8, text[*at] is where the character begins: below 0 in an earlier piece. */
 static enum tok_error_code
 encode_bytes(struct tok_stream *s, const uint8_t *text, size_t n, bool last, uint32_t **ids,
-	size_t *took)
+	ptrdiff_t *at)
 {
 	const uint8_t *p = text, *end = p + n;
 	enum tok_error_code error = TOK_ERROR_NONE;
 	struct mended m;
 
 	m.n = 0; /* its text needs no zeroing */
-	*took = 0;
 
 	/* Complete or replace the character that the previous piece left incomplete. */
 	while (s->n_utf8 > 0 && p < end) {
 		uint8_t have = s->n_utf8;
 
 		if (!tok_utf8_follows(s->utf8[0], have, *p)) {
-			*took = (size_t)(p - text);
+			*at = p - text - have;
 			if (s->flags & TOK_STRICT_UTF8)
 				return TOK_ERROR_UTF8;
 			s->n_utf8 = 0;
@@ -217,7 +216,7 @@ encode_bytes(struct tok_stream *s, const uint8_t *text, size_t n, bool last, uin
 			memcpy(s->utf8, p, span.rest);
 			s->n_utf8 = (uint8_t)span.rest;
 		} else if (span.end == TOK_UTF8_BROKEN) {
-			*took = (size_t)(p - text);
+			*at = p - text;
 			if (s->flags & TOK_STRICT_UTF8)
 				return TOK_ERROR_UTF8;
 			error = replace(s, &m, span.rest, ids);
@@ -227,7 +226,7 @@ encode_bytes(struct tok_stream *s, const uint8_t *text, size_t n, bool last, uin
 		p += span.rest;
 	}
 	if (last && s->n_utf8 > 0) {
-		*took = n > s->n_utf8 ? n - s->n_utf8 : 0;
+		*at = (ptrdiff_t)n - s->n_utf8;
 		if (s->flags & TOK_STRICT_UTF8)
 			return TOK_ERROR_UTF8;
 		error = replace(s, &m, s->n_utf8, ids);
@@ -259,8 +258,9 @@ tok_stream_feed(
 		s->n_before = 0;
 	}
 	do {
-		size_t take = n - r.consumed, took;
+		size_t take = n - r.consumed;
 		uint32_t *next = ids + r.produced;
+		ptrdiff_t at = 0;
 		bool end;
 
 		/* Take as many bytes as are sure to fit: usually all of them. */
@@ -276,10 +276,14 @@ tok_stream_feed(
 			}
 		}
 		end = last && r.consumed + take == n;
-		r.error = encode_bytes(s, p + r.consumed, take, end, &next, &took);
+		r.error = encode_bytes(s, p + r.consumed, take, end, &next, &at);
 		r.produced = (size_t)(next - ids);
 		if (r.error != TOK_ERROR_NONE) {
-			r.consumed += r.error == TOK_ERROR_UTF8 ? took : 0;
+			at += (ptrdiff_t)r.consumed;
+			if (r.error == TOK_ERROR_UTF8) {
+				r.consumed = at > 0 ? (size_t)at : 0;
+				r.begun = at < 0 ? (size_t)-at : 0;
+			}
 			r.status = TOK_BAD;
 			s->finished = 1;
 			return r;

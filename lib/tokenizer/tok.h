@@ -213,10 +213,13 @@ struct tok_result {
 	enum tok_status status;
 	enum tok_error_code error;
 	/*
-	 * Bytes (encode) or ids (decode) consumed. With TOK_ERROR_UTF8 and TOK_ERROR_ID this is the
-	 * index of the error. With the other errors, the error is at or after this index.
+	 * Bytes (encode) or ids (decode) consumed. With TOK_ERROR_UTF8 this is where the invalid
+	 * character begins, and with TOK_ERROR_ID the index of the id. With the other errors, the
+	 * error is at or after this index.
 	 */
 	size_t consumed;
+	/* TOK_ERROR_UTF8: the character begins so many bytes before, in those of earlier calls */
+	size_t begun;
 	size_t produced; /* ids (encode) or bytes (decode) written */
 };
 

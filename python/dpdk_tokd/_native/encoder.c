@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "tables/mem.h"
-#include "unicode/utf8.h"
 
 #define ROOM_FIRST ((size_t)4096)
 #define PART_BYTES ((size_t)128 << 10) /* of a text, between looks for signals */
@@ -113,18 +112,14 @@ encoder_feed(struct tok_stream *s, const struct encoder_text *text, bool last, u
 		const uint8_t *const p = (const uint8_t *)text->p + all.consumed;
 		const size_t left = text->n - all.consumed;
 		const size_t n = left < PART_BYTES ? left : PART_BYTES;
-		/* A character that the part before left incomplete: its bytes there, and in all. */
-		const size_t begun = all.consumed > 0 ? s->n_utf8 : 0;
-		const size_t whole = begun > 0 ? tok_utf8_length(s->utf8[0]) : 0;
 
 		r = tok_stream_feed(
 			s, p, n, last && n == left, ids + all.produced, room - all.produced);
 		all.status = r.status;
 		all.error = r.error;
-		if (r.error == TOK_ERROR_UTF8 && begun + r.consumed < whole)
-			all.consumed -= begun; /* where it begins */
-		else
-			all.consumed += r.consumed;
+		all.consumed += r.consumed;
+		if (r.begun <= all.consumed) /* else in an earlier text */
+			all.consumed -= r.begun;
 		all.produced += r.produced;
 		if (r.status != TOK_OK || n == left)
 			return all;

@@ -188,6 +188,18 @@ def test_where_a_text_is_not_utf8_is_said(vocab) -> None:
         assert refused.stdout.split()[:3] == [b"31373", b"995", b"12876"]
 
 
+def test_a_character_that_is_not_complete_is_said_where_it_begins(vocab, talk) -> None:
+    for data in (b"ab\xe4\xb8", b"ab\xe4\xb8 c", b"ab\xf0\x9f\x98\xe4\xb8\xad"):
+        for split in ((), ("--split", "1"), ("--split", "3")):
+            refused = run("encode", "--vocab", vocab, "--strict-utf8", *split, data=data)
+            assert b"after 2 bytes" in refused.stderr
+    process = talk("encode", "--strict-utf8", stderr=subprocess.PIPE)
+    process.stdin.write(b"hello world ok\xe4")
+    assert read_some(process).split() == [b"31373", b"995"]  # the first read is over
+    process.stdin.write(b"\xb8 c")
+    assert b"after 14 bytes" in process.communicate(timeout=20)[1]
+
+
 def test_an_error_is_one_line_whatever_was_asked(vocab) -> None:
     assert_one_line(
         run("encode", "--vocab", vocab, "--algo", "a\nb"), 2, "--algo a?b: give exact or greedy"
@@ -209,9 +221,13 @@ def talk(vocab: Path):
         pytest.skip(f"{TOK} is not built")
     started: list[subprocess.Popen[bytes]] = []
 
-    def start(command: str, stdout: int = subprocess.PIPE) -> subprocess.Popen[bytes]:
-        args = [TOK, command, "--vocab", vocab]
-        started.append(subprocess.Popen(args, stdin=subprocess.PIPE, stdout=stdout, bufsize=0))
+    def start(
+        command: str, *options: str, stdout: int = subprocess.PIPE, stderr: int | None = None
+    ) -> subprocess.Popen[bytes]:
+        args = [TOK, command, "--vocab", vocab, *options]
+        started.append(
+            subprocess.Popen(args, stdin=subprocess.PIPE, stdout=stdout, stderr=stderr, bufsize=0)
+        )
         return started[-1]
 
     yield start

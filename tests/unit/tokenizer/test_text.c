@@ -110,6 +110,59 @@ TEST(strict_refuses_what_is_not_utf8)
 	small_vocab_free(&sv);
 }
 
+/* Feed a text in pieces of `piece` bytes, into `room` ids a call, until it is rejected. Returns
+ * where the invalid character begins. */
+static size_t
+rejected_at(const struct tok_vocab *v, const uint8_t *text, size_t n, size_t piece, size_t room)
+{
+	uint32_t ids[2 * TEXT_MAX];
+	struct tok_stream s;
+	struct tok_result r;
+	size_t at = 0;
+
+	tok_stream_init(&s, v, NULL, TOK_STRICT_UTF8);
+	for (;;) {
+		const size_t some = piece < n - at ? piece : n - at;
+
+		r = tok_stream_feed(&s, text + at, some, at + some == n, ids, room);
+		if (r.status == TOK_BAD)
+			break;
+		assert_true(r.consumed + r.produced > 0);
+		at += r.consumed;
+	}
+	assert_int_equal(r.error, TOK_ERROR_UTF8);
+	assert_true(r.begun <= at);
+	return at + r.consumed - r.begun;
+}
+
+TEST(an_invalid_character_is_found_where_it_begins_wherever_the_text_is_cut)
+{
+	static const char *const bad[] = {"\xff", "\xe4\xb8 c", "\xe4\xb8", "\xf0\x9f\x98",
+		"\xf0\x9f\x98\xe4\xb8\xad", "\xe4\xb8\xad\xe4\xb8"};
+	uint64_t seed = 10;
+	struct small_vocab sv;
+
+	small_vocab_make(&sv, &seed, "abc", 10);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		const size_t len = strlen(bad[i]), want = 40 + (i == 5 ? 3 : 0);
+
+		for (size_t behind = 0; behind <= 40; behind += 40) {
+			const size_t n = 40 + len + behind;
+			uint8_t text[TEXT_MAX];
+
+			for (size_t k = 0; k < n; k++)
+				text[k] = k % 2 == 0 ? 'b' : ' ';
+			memcpy(text + 40, bad[i], len);
+			for (size_t piece = 1; piece <= n; piece++)
+				assert_int_equal(
+					rejected_at(sv.v, text, n, piece, 2 * TEXT_MAX), want);
+			for (size_t room = 16; room <= n; room++)
+				assert_int_equal(rejected_at(sv.v, text, n, n, room), want);
+		}
+	}
+	small_vocab_free(&sv);
+}
+
 /* Bytes at the end of p that begin a character without completing it, straight from the definition.
  */
 static bool

@@ -138,7 +138,7 @@ encode_chunk(const struct batch *b, struct batch_chunk *c, struct encoder *e, si
 		size_t bound;
 
 		c->failed = i;
-		c->why = (struct tok_result){.status = encoder_utf8(e, &t)};
+		c->why = (struct tok_result){.status = encoder_utf8(e, &t, signals)};
 		if (c->why.status != TOK_OK)
 			return false;
 		if (!batch_head(b->vocab, e, used, &t, b->flags, &b->cut, &c->why)) {

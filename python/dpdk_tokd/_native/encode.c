@@ -8,8 +8,8 @@ struct tok_result
 encode_all(const struct vocab *v, struct encoder_text *text, uint32_t flags,
 	const struct batch_cut *cut, struct ids *ids, struct encoder *const *e, uint32_t threads)
 {
-	struct tok_result r = {.status = encoder_utf8(e[0], text)};
 	struct signals signals = {0};
+	struct tok_result r = {.status = encoder_utf8(e[0], text, &signals)};
 	size_t bound;
 
 	if (r.status != TOK_OK)

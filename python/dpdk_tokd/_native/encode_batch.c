@@ -21,6 +21,13 @@ texts_release(struct texts *t)
 	Py_XDECREF(t->tuple);
 }
 
+/* A look for signals at every 65,536th text, as the GIL is held. False with an exception set. */
+static bool
+go_on(Py_ssize_t i)
+{
+	return i % (1 << 16) != 0 || PyErr_CheckSignals() == 0;
+}
+
 /* False with an exception set; texts_release() either way. */
 static bool
 texts_take(struct texts *t, PyObject *iterable)
@@ -35,6 +42,8 @@ texts_take(struct texts *t, PyObject *iterable)
 		PyObject *o = PyTuple_GetItem(t->tuple, i);
 
 		others += !PyUnicode_Check(o) && !PyBytes_Check(o);
+		if (!go_on(i))
+			return false;
 	}
 	t->text = PyMem_Calloc((size_t)t->n, sizeof(*t->text));
 	t->buffer = PyMem_Calloc(others, sizeof(*t->buffer));
@@ -49,6 +58,8 @@ texts_take(struct texts *t, PyObject *iterable)
 		if (held < 0)
 			return false;
 		t->n_buffers += held;
+		if (!go_on(i))
+			return false;
 	}
 	return true;
 }

@@ -60,9 +60,10 @@ encoder_grow(struct encoder *e, size_t need)
 }
 
 enum tok_status
-encoder_utf8(struct encoder *e, struct encoder_text *text)
+encoder_utf8(struct encoder *e, struct encoder_text *text, struct signals *signals)
 {
-	size_t room, n;
+	const char *p = text->p;
+	size_t room, n = 0;
 
 	if (text->width == 0)
 		return TOK_OK;
@@ -76,9 +77,18 @@ encoder_utf8(struct encoder *e, struct encoder_text *text)
 			return TOK_MORE;
 		e->text_room = room;
 	}
-	n = e->utf8(e->text, text->p, text->n, text->width);
-	if (n == SIZE_MAX)
-		return TOK_BAD;
+	for (size_t left = text->n; left > 0;) {
+		const size_t part = left < PART_BYTES ? left : PART_BYTES;
+		const size_t wrote = e->utf8(e->text + n, p, part, text->width);
+
+		if (wrote == SIZE_MAX)
+			return TOK_BAD;
+		n += wrote;
+		p += part * text->width;
+		left -= part;
+		if (left > 0 && signals_raised(signals))
+			return TOK_BAD;
+	}
 	*text = (struct encoder_text){.p = e->text, .n = n};
 	return TOK_OK;
 }

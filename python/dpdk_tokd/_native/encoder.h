@@ -42,10 +42,11 @@ encoder_room(struct encoder *e, size_t need)
 }
 
 /*
- * Make *text UTF-8, in the encoder's room if it is not. What is wrong with it as the result of a
- * call that encodes: TOK_MORE: memory is short; TOK_BAD: a character is a surrogate.
+ * Make *text UTF-8, in the encoder's room if it is not, with looks for signals. What is wrong with
+ * it as the result of a call that encodes: TOK_MORE: memory is short; TOK_BAD: a character is a
+ * surrogate, or a handler has raised an exception.
  */
-enum tok_status encoder_utf8(struct encoder *e, struct encoder_text *text);
+enum tok_status encoder_utf8(struct encoder *e, struct encoder_text *text, struct signals *signals);
 
 /*
  * Encode UTF-8 into room for encoder_bound() ids, with looks for signals. TOK_BAD without an error:

@@ -65,17 +65,19 @@ stream_in_use(void)
 static PyObject *
 feed_by(struct stream *s, struct encoder *e, PyObject *o, struct encoder_text *text, bool last)
 {
-	enum tok_status status = encoder_utf8(e, text);
-	const size_t bound = encoder_feed_bound(&s->tok, text->n);
 	struct signals signals = {0};
+	enum tok_status status = encoder_utf8(e, text, &signals);
+	const size_t bound = encoder_feed_bound(&s->tok, text->n);
 	struct tok_result r;
 	struct ids ids;
 
 	s->tok.cache = e->cache;
 	if (status == TOK_OK && !ids_prepare(&ids, e, bound))
 		status = TOK_MORE;
-	if (status != TOK_OK)
+	if (status != TOK_OK) {
+		s->closed = atomic_load(&signals.raised);
 		return raise_text(status, o, -1);
+	}
 	if (text->n < GIL_BYTES) {
 		r = encoder_feed(&s->tok, text, last, ids.room, bound, &signals);
 	} else {

@@ -78,6 +78,30 @@ def test_a_long_call_is_interrupted(
     assert gpt2.encode_batch(["Hello", "Hello"]).tolist() == [[15496], [15496]]
 
 
+def no_utf8() -> object:
+    return text() * 2 + "\u20ac\ud800"
+
+
+# What is wrong is seen at the end.
+WRONG: dict[str, tuple[Callable[[Any, Any], object], Callable[[], object]]] = {
+    "not ASCII": (lambda tok, text: tok.encode(text), no_utf8),
+    "not ASCII, in a batch": (lambda tok, text: tok.encode_batch([text]), no_utf8),
+    "not ASCII, in a stream": (lambda tok, text: tok.stream().feed(text), no_utf8),
+    "many": (lambda tok, texts: tok.encode_batch(texts), lambda: [""] * 10_000_000 + [None]),
+}
+
+
+@pytest.mark.parametrize("how", WRONG)
+def test_a_call_is_interrupted_before_it_encodes(
+    gpt2: Any, soon: Callable[[], None], how: str
+) -> None:
+    call, make = WRONG[how]
+    what = make()
+    soon()
+    with pytest.raises(Raised):
+        call(gpt2, what)
+
+
 def test_a_stream_that_is_interrupted_is_closed(gpt2: Any, soon: Callable[[], None]) -> None:
     stream = gpt2.stream()
     soon()

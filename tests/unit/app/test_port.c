@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A port of its own: what its driver says of it. */
 #include <errno.h>
+#include <stdlib.h>
 
 #include <rte_eth_ring.h>
 #include <rte_ip_frag.h>
@@ -63,6 +64,60 @@ FIXTURE_TEST(port_that_another_one_polls_is_not_taken)
 	assert_int_equal(rte_eth_dev_owner_unset(opt.port, owner.id), 0);
 	assert_int_equal(tokd_port_configure(&p, &opt, 1), 0);
 	assert_int_equal(p.id, id);
+	tokd_port_close(&p);
+	rte_ring_free(ring);
+}
+
+static void
+look(struct tokd_port_watch *watch, struct tokd_port *p, int times, FILE *log)
+{
+	while (times-- > 0)
+		tokd_port_watch(watch, p, 0);
+	fflush(log);
+}
+
+FIXTURE_TEST(carrier_that_comes_in_five_seconds_is_not_missed_aloud)
+{
+	struct rte_ring *ring = rte_ring_create("carrier", 64, SOCKET_ID_ANY, 0);
+	struct tokd_port_watch watch = {0};
+	struct tokd_options opt = fx->opt;
+	struct tokd_port p;
+	size_t size, told;
+	char *said;
+	FILE *log = open_memstream(&said, &size);
+	int id;
+
+	assert_non_null(log);
+	assert_non_null(ring);
+	id = rte_eth_from_rings("carrier", &ring, 1, &ring, 1, SOCKET_ID_ANY);
+	assert_true(id >= 0);
+	opt.port = (uint16_t)id;
+	assert_int_equal(tokd_port_configure(&p, &opt, 1), 0);
+	assert_int_equal(rte_openlog_stream(log), 0);
+	for (int round = 0; round < 2; round++) {
+		assert_int_equal(rte_eth_dev_set_link_down(p.id), 0);
+		look(&watch, &p, 5, log);
+		assert_true(p.no_carrier);
+		assert_int_equal(rte_eth_dev_set_link_up(p.id), 0);
+		look(&watch, &p, 5, log);
+		assert_false(p.no_carrier);
+	}
+	assert_int_equal(size, 0);
+	assert_int_equal(rte_eth_dev_set_link_down(p.id), 0);
+	look(&watch, &p, 6, log);
+	assert_non_null(strstr(said, "no carrier: look at the cable"));
+	told = size;
+	look(&watch, &p, 100, log);
+	assert_int_equal(size, told);
+	assert_int_equal(rte_eth_dev_set_link_up(p.id), 0);
+	look(&watch, &p, 1, log);
+	assert_non_null(strstr(said + told, "the carrier is back"));
+	told = size;
+	look(&watch, &p, 100, log);
+	assert_int_equal(size, told);
+	rte_openlog_stream(NULL);
+	fclose(log);
+	free(said);
 	tokd_port_close(&p);
 	rte_ring_free(ring);
 }

@@ -68,11 +68,12 @@ int tokd_port_mtu_set(struct tokd_port *p, const struct tokd_options *opt);
 
 /* port_watch.c */
 struct tokd_port_watch {
+	uint32_t carrier_missed; /* looks in a row that found none */
 	bool xdp_told, cksums_told;
 };
 /*
- * Zero *watch at first. `wrong_cksums`: datagrams dropped for their UDP checksum so far. One thread
- * only: ethdev's calls for one port must not run at the same time.
+ * Once a second. Zero *watch at first. `wrong_cksums`: datagrams dropped for their UDP checksum so
+ * far. One thread only: ethdev's calls for one port must not run at the same time.
  */
 void tokd_port_watch(struct tokd_port_watch *watch, struct tokd_port *p, uint64_t wrong_cksums);
 

@@ -7,6 +7,8 @@
 #include "log.h"
 #include "port.h"
 
+#define CARRIER_LOOKS 6 /* five seconds: NICs negotiate for up to four, also as the port starts */
+
 /* The kernel interface, if the port is one, else the device. */
 static bool
 has_carrier(const struct tokd_port *p)
@@ -22,19 +24,23 @@ has_carrier(const struct tokd_port *p)
 }
 
 static void
-watch_carrier(struct tokd_port *p)
+watch_carrier(struct tokd_port_watch *watch, struct tokd_port *p)
 {
 	const bool none = !has_carrier(p);
 
-	if (atomic_exchange(&p->no_carrier, none) == none)
+	atomic_store(&p->no_carrier, none);
+	if (!none) {
+		if (watch->carrier_missed >= CARRIER_LOOKS)
+			TOKD_LOG(port, NOTICE, "port %u (%s): the carrier is back\n", p->id,
+				p->name);
+		watch->carrier_missed = 0;
 		return;
-	if (none)
+	}
+	if (watch->carrier_missed < CARRIER_LOOKS && ++watch->carrier_missed == CARRIER_LOOKS)
 		TOKD_LOG(port, WARNING,
 			"port %u (%s, %s): no carrier: look at the cable, the switch, or the "
 			"interface at the other end (ip link)\n",
 			p->id, p->name, p->driver);
-	else
-		TOKD_LOG(port, NOTICE, "port %u (%s): the carrier is back\n", p->id, p->name);
 }
 
 /* As it ends, DPDK's driver removes the program, also that of another process. */
@@ -56,7 +62,7 @@ watch_xdp(struct tokd_port_watch *watch, const struct tokd_port *p)
 void
 tokd_port_watch(struct tokd_port_watch *watch, struct tokd_port *p, uint64_t wrong_cksums)
 {
-	watch_carrier(p);
+	watch_carrier(watch, p);
 	watch_xdp(watch, p);
 	if (wrong_cksums == 0 || watch->cksums_told)
 		return;

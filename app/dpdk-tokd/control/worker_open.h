@@ -15,8 +15,8 @@ struct tokd_port;
 int tokd_worker_init(struct tokd_worker *w, const struct tokd_port *p);
 /*
  * Sets held_max: the mbufs beyond tokd_mbufs_taken(). With more, held packets could starve the RX
- * ring of the packet that they wait for. Call it again after the port has started: only then the
- * driver's use is known. Returns 0, or -EINVAL with a message logged.
+ * ring of the packet that they wait for. Call it again after the port has started: only then is
+ * it known how many the driver uses. Returns 0, or -EINVAL with a message logged.
  */
 int tokd_worker_bound_held(struct tokd_worker *w, const struct tokd_port *p);
 void tokd_worker_free(struct tokd_worker *w);

@@ -58,7 +58,8 @@ tokd_tx_put(struct tokd_worker *w, struct rte_mbuf *m, uint64_t offloads)
 	w->tx[w->n_tx++] = m;
 }
 
-/* Trim the packet to `len` bytes, of those it has: padding, or what a switch has appended. */
+/* Cut what is behind the first `len` bytes: padding, or what a switch has appended. The packet must
+ * have as many. */
 static inline void
 tokd_net_trim(struct rte_mbuf *m, uint32_t len)
 {

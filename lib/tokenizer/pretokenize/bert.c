@@ -32,7 +32,8 @@ encode_whole(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32
 	return n;
 }
 
-/* Keep the text of the open word if the cache or match_left() (block.c) may have all of it. */
+/* Keep the text of the open word if the block encoder may take the whole word at once (the cache,
+ * match_left()). */
 static void
 keep(struct tok_stream *s, const uint8_t *p, size_t n)
 {

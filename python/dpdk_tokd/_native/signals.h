@@ -20,5 +20,6 @@ struct signals {
  */
 bool signals_raised(struct signals *s);
 
-/* As pthread_cond_wait(), but it returns for every look; `lock` is not held meanwhile. */
+/* pthread_cond_wait(), which also returns after each look for signals. `lock` is not held while
+ * their handlers run. */
 void signals_wait(struct signals *s, pthread_cond_t *cond, pthread_mutex_t *lock);

@@ -60,7 +60,7 @@ class AsyncClient:
         self._waiting: dict[native.Request, asyncio.Future[None]] = {}
         self._scheduled: asyncio.Handle | None = None  # a call of _run_due
         self._timer: asyncio.TimerHandle | None = None
-        self._timer_at = 0.0  # uvloop's handle cannot tell it if that is now
+        self._timer_at = 0.0  # of _timer: uvloop's has no when() for a time that has come
 
     @property
     def retransmits(self) -> int:

@@ -31,7 +31,7 @@ struct tokd_port {
 	bool started;
 	struct rte_eth_rxconf rx_conf; /* of each queue */
 	_Atomic bool lost;	       /* any thread: the device has failed; logged */
-	_Atomic bool no_carrier;       /* any thread: when port_watch.c last looked */
+	_Atomic bool no_carrier;       /* as port_watch.c last saw it; any thread may read it */
 	enum tokd_zc_kind zero_copy;
 	struct rte_device *device;
 	uint16_t mtu;	   /* bytes of an IP packet that it sends */

@@ -198,14 +198,15 @@ def test_what_an_open_loop_has_no_room_for_is_not_sent_and_counted(load):
 
 
 @pytest.mark.parametrize("appliance", ["one stream"], indirect=True)
-def test_a_late_duplicate_makes_no_text_again(load):
+def test_a_late_duplicate_makes_no_text_again(load, appliance):
     """An appliance that has forgotten the answer still knows the name of the text."""
     faults = ("--duplicate", "30%", "--reorder", "30%")
     ended = load("--requests", "2000", "--clients", "8", *faults, texts=TEXTS[:1])
     report = ended.report
     assert report["ring"]["doubled"] == report["ring"]["wrong"] == 0
-    assert report["ring"]["texts"] == 2000
     assert report["right"] + report["refused"] == 2000  # EXPIRED: a client would send it anew
+    # Or BUSY: a worker that was off its CPU leaves the text in the one stream to its next turn.
+    assert report["ring"]["texts"] >= 2000 - appliance.counters()["drop_table_full"]
 
 
 NEEDED = ("--connect", "10.0.0.1:9000", "--source", "10.0.0.2:65000", "--slices", "x")

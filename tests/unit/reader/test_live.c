@@ -205,6 +205,7 @@ FIXTURE_TEST(skips_decoded_text_and_gives_its_space_back)
 	struct tokr *r = attached(f, TOKR_READER);
 	struct tokr_record rec;
 
+	f->a.reader_timeout_ms = 600000; /* a full ring is waited for */
 	while (put_kind(f->ring[0], TOKD_REC_TEXT, 0, 5, 0))
 		continue;
 	assert_int_equal(tokr_next(r, &rec, 0), 0);
@@ -222,6 +223,7 @@ FIXTURE_TEST(holds_a_whole_ring_of_small_records_and_frees_it)
 	struct tokr *r = attached(f, TOKR_READER);
 	static struct tokr_record rec[N];
 
+	f->a.reader_timeout_ms = 600000; /* as above */
 	for (int round = 0; round < 3; round++) {
 		for (uint32_t i = 0; i < N; i++)
 			assert_true(put(f->ring[0], i, 0, 0));

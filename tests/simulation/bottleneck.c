@@ -33,8 +33,19 @@ compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+static int
+compare_doubles(const void *a, const void *b)
+{
+	const double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* What is printed of many seeds together. */
+enum { SHARE, P99, AGAIN, FIGURES };
+
 static uint32_t
-run(const struct road *r)
+run(const struct road *r, uint64_t seed, double *figure)
 {
 	struct plan plan = plan_of_attack(OVERLOAD);
 	const uint64_t end = plan.begin + RUN;
@@ -43,6 +54,7 @@ run(const struct road *r)
 	uint32_t faults;
 	struct world *w;
 
+	plan.seed = seed;
 	plan.clients = r->clients;
 	plan.in_flight = r->in_flight;
 	plan.requests = 100000 / r->clients;
@@ -73,13 +85,15 @@ run(const struct road *r)
 		again += s.retransmits;
 		sent -= s.polls;
 	}
-	printf("| %u | %u | %u | %u | %u | %.2f | %.0f | %.0f | %.1f | %.0f | %.0f | %.2f |\n",
+	figure[SHARE] = most > 0 ? (double)least / (double)most : 0;
+	figure[P99] = ok > 0 ? (double)w->check.took[ok * 99 / 100] / 1e6 : 0;
+	figure[AGAIN] = 100.0 * (double)again / (double)sent;
+	printf("| %u | %u | %u | %u | %u | %.2f | %.0f | %.0f | %.1f | %.0f | %.0f | %.2f | %" PRIu64
+	       " |\n",
 		r->mbit, r->waiting, r->clients, r->in_flight, r->text, 2 * (double)r->delay / 1e6,
-		(double)sum * 8 / RUN * 1000, 100.0 * (double)again / (double)sent,
+		(double)sum * 8 / RUN * 1000, figure[AGAIN],
 		(double)w->link_wait / (double)w->link_frames / 1e6,
-		ok > 0 ? (double)w->check.took[ok / 2] / 1e6 : 0,
-		ok > 0 ? (double)w->check.took[ok * 99 / 100] / 1e6 : 0,
-		most > 0 ? (double)least / (double)most : 0);
+		ok > 0 ? (double)w->check.took[ok / 2] / 1e6 : 0, figure[P99], figure[SHARE], seed);
 	faults = w->check.faults;
 	if (faults > 0)
 		printf("FAILED: %s\n", w->check.fault);
@@ -88,15 +102,42 @@ run(const struct road *r)
 	return faults;
 }
 
+/* Each seed and, of more than one, the least value of each figure, its quartiles and the most. */
+static uint32_t
+run_seeds(const struct road *r, uint64_t first, uint64_t last)
+{
+	static const char *const name[FIGURES] = {"least/most", "p99, ms", "sent again, %"};
+	const size_t n = last - first + 1;
+	double figure[FIGURES], *all = malloc(FIGURES * n * sizeof(*all));
+	uint32_t faults = 0;
+
+	if (all == NULL)
+		abort();
+	for (size_t i = 0; i < n; i++) {
+		faults += run(r, first + i, figure);
+		for (uint32_t f = 0; f < FIGURES; f++)
+			all[f * n + i] = figure[f];
+	}
+	for (uint32_t f = 0; n > 1 && f < FIGURES; f++) {
+		qsort(&all[f * n], n, sizeof(*all), compare_doubles);
+		printf("%s%s:", f > 0 ? "; " : "", name[f]);
+		for (size_t q = 0; q <= 4; q++)
+			printf(" %.*f", f == SHARE ? 2 : 1, all[f * n + q * (n - 1) / 4]);
+	}
+	printf("%s", n > 1 ? "\n" : "");
+	free(all);
+	return faults;
+}
+
 uint32_t
-bottleneck_run(void)
+bottleneck_run(uint64_t first, uint64_t last)
 {
 	uint32_t faults = 0;
 
 	printf("| Mbit/s | queue | clients | texts each | bytes | RTT, ms | goodput, Mbit/s "
-	       "| sent again, %% | in the queue, ms | p50, ms | p99, ms | least/most |\n"
-	       "|---|---|---|---|---|---|---|---|---|---|---|---|\n");
+	       "| sent again, %% | in the queue, ms | p50, ms | p99, ms | least/most | seed |\n"
+	       "|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
 	for (uint32_t i = 0; i < RTE_DIM(road); i++)
-		faults += run(&road[i]);
+		faults += run_seeds(&road[i], first, last);
 	return faults;
 }

@@ -17,8 +17,8 @@ const char *sim_socket = path;
 static const char usage[] =
 	"usage: simulation [--seeds A-B] [--trace] [--break RULE]\n"
 	"       simulation {--attack NAME | --attacks | --overload} [--check] [--trace]\n"
-	"       simulation --bottleneck\n"
-	"  --seeds A-B   worlds of these seeds, in order, until one fails [1-100]\n"
+	"       simulation --bottleneck [--seeds A-B]\n"
+	"  --seeds A-B   worlds of these seeds, in order, until one fails [1-100]; of the table [1-1]\n"
 	"  --trace       print each event\n"
 	"  --break RULE  crc, once, cursor, feed, timer, skip or id: the checker must notice\n"
 	"  --attack NAME one attack: rest, forged-0.9, ...\n"
@@ -174,14 +174,15 @@ main(int argc, char **argv)
 		{"bottleneck", no_argument, NULL, 'B'}, {"attack", required_argument, NULL, 'a'},
 		{"attacks", no_argument, NULL, 'A'}, {"overload", no_argument, NULL, 'o'},
 		{"check", no_argument, NULL, 'c'}, {0}};
-	uint64_t first = 1, last = 100;
+	uint64_t first = 1, last = NEVER;
 	uint32_t broken = RULES_KEPT, attack = SIM_ATTACKS;
 	bool trace = false, attacks = false, overload = false, bottleneck = false, check = false;
 	struct totals t = {0};
 	int option, rc = 0;
 
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (option == 's' && sscanf(optarg, "%" SCNu64 "-%" SCNu64, &first, &last) == 2) {
+		if (option == 's' && sscanf(optarg, "%" SCNu64 "-%" SCNu64, &first, &last) == 2 &&
+			first <= last) {
 		} else if (option == 't') {
 			trace = true;
 		} else if (option == 'b') {
@@ -201,13 +202,15 @@ main(int argc, char **argv)
 			return 2;
 		}
 	}
+	if (last == NEVER)
+		last = bottleneck ? 1 : 100;
 	set_up();
 	if (attacks || attack != SIM_ATTACKS) {
 		rc = attacks_run(attack, check, trace) > 0;
 	} else if (overload) {
 		rc = overload_run() > 0 && check;
 	} else if (bottleneck) {
-		rc = bottleneck_run() > 0;
+		rc = bottleneck_run(first, last) > 0;
 	} else {
 		for (uint64_t seed = first; seed <= last && rc == 0; seed++) {
 			struct plan plan = plan_of_seed(seed);

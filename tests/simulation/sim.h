@@ -483,8 +483,9 @@ void attack_overhears(struct world *w, const struct client *c, const struct tokd
 /* overload.c: prints a table. Not 0: the limits kept are not those that are expected. */
 uint32_t overload_run(void);
 
-/* bottleneck.c: prints a table for links that take less than clients send. Returns faults. */
-uint32_t bottleneck_run(void);
+/* bottleneck.c: prints a table for links that take less than clients send, of each seed. Returns
+ * faults. */
+uint32_t bottleneck_run(uint64_t first, uint64_t last);
 
 /* checker.c */
 void check_start(struct world *w);

@@ -20,7 +20,8 @@ is_idle(const struct slot *s)
 static uint64_t
 silence(const struct tokd_engine *e, const struct slot *s)
 {
-	const uint64_t known = s->backed_off > 0 || is_idle(s) ? e->measured : e->rto;
+	const bool timed = s->order > s->untimed && s->backed_off == 0 && !is_idle(s);
+	const uint64_t known = timed ? e->rto : e->measured;
 	/* What the caller has not taken would come again before what is missing. */
 	const bool untaken = s->backed_off > 0 && s->r->taken < s->whole;
 	const bool model =

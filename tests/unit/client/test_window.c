@@ -65,6 +65,32 @@ WORLD_TEST_IN(what_is_lost_again_and_again_leaves_two_packets, world_of(1, 128))
 	text_right(&t);
 }
 
+/*
+ * What is sent again does not measure the round trip. The long time-out of what is sent first would
+ * last until all of the text has arrived.
+ */
+WORLD_TEST_IN(what_is_sent_again_after_an_outage_is_missed_soon, world_of(1, 128))
+{
+	struct text t;
+	uint64_t heard;
+
+	w->lose = 1000;
+	text_begin(w, &t, 64 * TOKD_WIRE_PAYLOAD, 0, 0);
+	while (w->now < 700 * MS)
+		assert_true(world_step(w));
+	w->lose = 0;
+	while (t.r.arrived == 0)
+		assert_true(world_step(w));
+	heard = w->now;
+	w->lose = 1000;
+	while (w->n_wire > 0 || tokd_engine_next(w->e) < heard + 10 * MS)
+		assert_true(world_step(w));
+	w->lose = 0;
+	world_run(w, 1);
+	assert_true(w->now < heard + 30 * MS);
+	text_right(&t);
+}
+
 /* A full queue would have lengthened the round trip. */
 WORLD_TEST_IN(a_silence_beside_a_short_round_trip_lowers_nothing, world_of(1, 128))
 {

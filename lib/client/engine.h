@@ -14,6 +14,7 @@
  */
 #pragma once
 
+#include <mix.h>
 #include <tokd/client_engine.h>
 
 #define WINDOW TOKD_WIRE_WINDOW
@@ -235,6 +236,13 @@ static inline uint32_t
 slot_index(const struct tokd_engine *e, const struct slot *s)
 {
 	return (uint32_t)(s - e->slot);
+}
+
+/* Differs between texts, and between times. */
+static inline uint32_t
+at_random(const struct slot *s, uint64_t now)
+{
+	return (uint32_t)tokd_mix(now ^ s->stream_id);
 }
 
 /* Of the packets from `ack` on. */

@@ -84,11 +84,10 @@ static uint64_t
 pause_of(const struct slot *s, const struct tokd_rep *rep, uint64_t now)
 {
 	const uint64_t told = rep->retry_ms * NS_A_MS;
-	const uint64_t random = (now ^ s->stream_id) * UINT64_C(0x9e3779b97f4a7c15);
 	const uint32_t times = s->resends < 16 ? s->resends : 16;
 
 	if (rep->reason == TOKD_R_BUSY && rep->retry_ms > 0)
-		return (told < BUSY_MOST ? told : BUSY_MOST) + (random >> 44);
+		return (told < BUSY_MOST ? told : BUSY_MOST) + (at_random(s, now) >> 12);
 	return BUSY_PAUSE > BUSY_MOST >> times ? BUSY_MOST : BUSY_PAUSE << times;
 }
 

@@ -50,7 +50,7 @@ def test_on_a_narrow_link_ids_are_right_and_clients_share_it() -> None:
     for row in rows:
         assert float(row[7]) > 0.6 * float(row[1])  # goodput of the link's bits
         assert float(row[8]) < 25  # percent sent again
-        assert float(row[12]) > 0.2  # of the client that got least, by that which got most
+        assert float(row[12]) > 0.5  # of the client that got least, by that which got most
 
 
 def test_a_seed_replays_exactly() -> None:

@@ -91,6 +91,29 @@ WORLD_TEST_IN(what_is_sent_again_after_an_outage_is_missed_soon, world_of(1, 128
 	text_right(&t);
 }
 
+/* Their packets would meet the same full queue. */
+WORLD_TEST_IN(texts_that_time_out_together_do_not_do_so_again, world_of(4, 128))
+{
+	struct text t[4];
+
+	w->lose = 1000;
+	for (uint32_t i = 0; i < 4; i++)
+		text_begin(w, &t[i], 10 * TOKD_WIRE_PAYLOAD, 0, 0);
+	while (t[3].r.asks == 0)
+		assert_true(world_step(w));
+	for (uint32_t i = 0; i < 4; i++) {
+		assert_int_equal(t[i].r.asks, 1);
+		assert_in_range(w->e->slot[i].deadline, 55 * MS, 66 * MS); /* 20 ms before */
+		for (uint32_t j = 0; j < i; j++)
+			assert_int_not_equal(
+				w->e->slot[i].deadline * 10 / MS, w->e->slot[j].deadline * 10 / MS);
+	}
+	w->lose = 0;
+	world_run(w, 4);
+	for (uint32_t i = 0; i < 4; i++)
+		text_right(&t[i]);
+}
+
 /* A full queue would have lengthened the round trip. */
 WORLD_TEST_IN(a_silence_beside_a_short_round_trip_lowers_nothing, world_of(1, 128))
 {

@@ -194,8 +194,10 @@ shows_a_queue(const struct tokd_engine *e)
 }
 
 /*
- * Send the first packets that have not arrived again, followed by a POLL. An appliance that has
- * restarted may have begun a stream with these, and wait for those before: then from the start.
+ * Send the first packets that have not arrived again, followed by a POLL. What was held may have
+ * been dropped since: no reply shows it, as replies may overtake each other, and have no `sack`
+ * where all wait. An appliance that has restarted may have begun a stream with these, and wait for
+ * those before: then from the start.
  */
 static void
 time_out(struct tokd_engine *e, struct slot *s, uint64_t now)
@@ -207,7 +209,8 @@ time_out(struct tokd_engine *e, struct slot *s, uint64_t now)
 		return;
 	}
 	e->flight -= in_flight(s);
-	s->sacked &= ~UINT64_C(1); /* it was held; it may have been dropped since */
+	if (s->sacked & 1)
+		s->sacked = 0; /* it was held and is missing: others may be as well (RFC 2018, 8) */
 	missing = low_bits(s->next - s->ack) & ~s->sacked;
 	for (uint64_t m = missing & ~s->lost; m != 0 && shows_a_queue(e); m &= m - 1)
 		engine_window_lost(e, sent_of(s, s->ack + (uint32_t)__builtin_ctzll(m))->at, now);

@@ -326,6 +326,31 @@ WORLD_TEST(packets_that_were_held_and_then_dropped_are_sent_again)
 	text_right(&t);
 }
 
+WORLD_TEST(of_many_that_were_held_and_then_dropped_each_needs_no_time_out)
+{
+	bool lost = false;
+	struct text t;
+
+	w->server.reply_every = 16;
+	w->server.drops_held = 1;
+	text_begin(w, &t, 129 * TOKD_WIRE_PAYLOAD, 0, 0);
+	while (tokd_engine_done(w->e) == NULL) {
+		assert_true(world_step(w));
+		for (uint32_t i = 0; i < w->n_wire && !lost; i++) {
+			const struct tokd_req *req = (const void *)w->wire[i].data;
+
+			if (!w->wire[i].to_server || req->packet != 1)
+				continue;
+			w->wire[i] = w->wire[--w->n_wire];
+			lost = true;
+		}
+	}
+	assert_int_equal(w->server.drops_held, 0);
+	assert_in_range(t.r.retransmits, 60, 70); /* 63 were held */
+	assert_true(w->now < 30 * MS);
+	text_right(&t);
+}
+
 WORLD_TEST(validate_is_answered_at_once_under_the_same_id_and_once)
 {
 	struct text t;

@@ -147,11 +147,13 @@ struct tokd_engine {
 	struct tokd_engine_config config;
 	struct tokd_client_stats stats;
 	uint64_t srtt, rttvar;
+	uint64_t least_rtt;  /* of all that were measured */
 	uint64_t measured;   /* the time-out that these give; at first a guess */
 	uint64_t rto;	     /* the same, backed off until an answer can be timed */
 	uint32_t flight;     /* packets sent that were neither acknowledged nor declared lost */
 	uint32_t window;     /* while `flight` is at it, no text is sent; at most config.packets */
 	uint32_t towards;    /* packets that have arrived since it last changed */
+	uint32_t undo;	     /* the window before the latest time-outs, or 0: they were right */
 	uint64_t reduced_at; /* ns; what was sent before and was lost has reduced it */
 	uint64_t moved_at;   /* ns; a text made progress, or began alone; 0: it is not sent yet */
 	bool limited;	     /* text waits for the window */
@@ -326,7 +328,9 @@ enum tokd_status engine_made_check(struct slot *s);
 
 /* engine_window.c */
 void engine_window_arrived(struct tokd_engine *e, uint32_t packets);
-void engine_window_lost(struct tokd_engine *e, uint64_t sent_at, uint64_t now);
+void engine_window_lost(struct tokd_engine *e, uint64_t sent_at, bool timed_out, uint64_t now);
+/* The latest time-outs were too early (RFC 4015): the window is as before. */
+void engine_window_undo(struct tokd_engine *e);
 
 /* engine_time.c */
 void engine_time_sample(struct tokd_engine *e, uint64_t rtt, uint64_t now);

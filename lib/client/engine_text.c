@@ -23,6 +23,20 @@ newest_of(struct slot *s, uint64_t arrived)
 	return newest;
 }
 
+/*
+ * Its time-out was too early: it was given up and not sent again, or so shortly before that this
+ * answers what was sent first (RFC 5682 and RFC 8985 ask the same). Where the round trip has grown
+ * to twice the least a queue fills, and the time-out counts.
+ */
+static bool
+was_too_early(const struct tokd_engine *e, const struct slot *s, uint32_t packet, uint64_t since)
+{
+	const bool lost = s->lost >> (packet - s->ack) & 1;
+
+	return (lost || since < e->least_rtt / 4) && e->srtt + 4 * e->rttvar < 2 * e->least_rtt;
+}
+
+/* `packet` has arrived. */
 static void
 sample(struct tokd_engine *e, struct slot *s, uint32_t packet, uint64_t now)
 {
@@ -30,6 +44,8 @@ sample(struct tokd_engine *e, struct slot *s, uint32_t packet, uint64_t now)
 
 	if (sent->order > s->untimed)
 		engine_time_sample(e, now - sent->at, now);
+	else if (was_too_early(e, s, packet, now - sent->at))
+		engine_window_undo(e);
 }
 
 /* Of the missing packets that `newest` has overtaken: which are lost, and when the others are. */
@@ -48,7 +64,7 @@ find_lost(struct tokd_engine *e, struct slot *s, uint32_t newest, uint64_t now)
 		if (sent->order + REORDERED <= newest || (due && sent->order < s->gap_order)) {
 			s->lost |= holes & -holes;
 			if (sent->order + REORDERED <= newest) /* else it may only be late */
-				engine_window_lost(e, sent->at, now);
+				engine_window_lost(e, sent->at, false, now);
 		} else if (sent->order < newest) {
 			waits = true;
 		}

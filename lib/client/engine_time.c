@@ -67,6 +67,12 @@ engine_time_sample(struct tokd_engine *e, uint64_t rtt, uint64_t now)
 	const uint64_t before = e->rto;
 	uint64_t spread;
 
+	if (e->srtt == 0 && rtt > e->measured)
+		engine_window_undo(e); /* each time-out was too early */
+	else if (now - rtt >= e->reduced_at)
+		e->undo = 0; /* the path is well again: what they have found stays */
+	if (e->srtt == 0 || rtt < e->least_rtt)
+		e->least_rtt = rtt;
 	if (e->srtt == 0) {
 		e->srtt = rtt;
 		e->rttvar = rtt / 2;
@@ -213,7 +219,8 @@ time_out(struct tokd_engine *e, struct slot *s, uint64_t now)
 		s->sacked = 0; /* it was held and is missing: others may be as well (RFC 2018, 8) */
 	missing = low_bits(s->next - s->ack) & ~s->sacked;
 	for (uint64_t m = missing & ~s->lost; m != 0 && shows_a_queue(e); m &= m - 1)
-		engine_window_lost(e, sent_of(s, s->ack + (uint32_t)__builtin_ctzll(m))->at, now);
+		engine_window_lost(
+			e, sent_of(s, s->ack + (uint32_t)__builtin_ctzll(m))->at, true, now);
 	s->lost = missing;
 	e->flight += in_flight(s);
 	for (uint32_t i = 1; i < AGAIN_BURST; i++)

@@ -114,6 +114,164 @@ WORLD_TEST_IN(texts_that_time_out_together_do_not_do_so_again, world_of(4, 128))
 		text_right(&t[i]);
 }
 
+/* Texts without any loss: how long all take. */
+static uint64_t
+batch(struct world *w, uint32_t texts, uint32_t packets)
+{
+	static struct text t[64];
+	const uint64_t begun = w->now;
+
+	for (uint32_t i = 0; i < texts; i++)
+		text_begin(w, &t[i], packets * TOKD_WIRE_PAYLOAD, 0, 0);
+	world_run(w, texts);
+	for (uint32_t i = 0; i < texts; i++)
+		text_right(&t[i]);
+	return w->now - begun;
+}
+
+/* At first the time-out is a guess, which is too short here. */
+TEST(a_long_path_without_loss_keeps_the_window)
+{
+	static const uint32_t ms[] = {25, 50, 100, 200, 600};
+
+	for (uint32_t i = 0; i < sizeof(ms) / sizeof(ms[0]); i++) {
+		for (uint32_t packets = 3; packets <= 60; packets *= 20) {
+			struct world *w = world_of(64, 256);
+
+			w->delay = ms[i] * MS / 2;
+			w->server.reply_every = 16;
+			for (uint32_t n = 0; n < 3; n++)
+				(void)batch(w, 240 / packets < 64 ? 240 / packets : 64, packets);
+			for (uint32_t n = 0; n < 5; n++)
+				assert_true(batch(w, 4, 60) < (ms[i] + 1) * MS);
+			assert_int_equal(w->e->window, 256);
+			world_free(w);
+		}
+	}
+}
+
+/* Each time after three of 100 ms that left the time-out at 101 ms. */
+WORLD_TEST_IN(a_round_trip_that_is_longer_once_keeps_the_window, world_of(64, 256))
+{
+	w->server.reply_every = 16;
+	for (uint32_t n = 0; n < 20; n++) {
+		w->delay = (n % 4 == 3 ? 60 : 50) * MS;
+		(void)batch(w, n % 8 < 4 ? 4 : 24, n % 8 < 4 ? 60 : 10);
+		if (n >= 4)
+			assert_int_equal(w->e->window, 256);
+	}
+}
+
+/* A queue that grows does that. */
+WORLD_TEST_IN(a_round_trip_far_above_the_least_lowers_the_window, world_of(64, 256))
+{
+	w->server.reply_every = 16;
+	w->delay = MS;
+	(void)batch(w, 4, 60);
+	w->delay = 9 * MS;
+	for (uint32_t n = 0; n < 3; n++)
+		(void)batch(w, 4, 60);
+	w->delay = 20 * MS;
+	(void)batch(w, 4, 60);
+	assert_in_range(w->e->window, 2, 135);
+}
+
+/* In one reply with those that were sent again, long after these. */
+WORLD_TEST_IN(packets_that_were_given_up_and_arrive_keep_the_window, world_of(1, 256))
+{
+	struct tokd_rep rep = {.magic = TOKD_WIRE_MAGIC,
+		.version = TOKD_WIRE_VERSION,
+		.type = TOKD_REPLY,
+		.epoch = 77,
+		.vocab = 5,
+		.credit = TOKD_WIRE_WINDOW};
+	struct text t;
+
+	w->delay = 50 * MS;
+	for (uint32_t n = 0; n < 3; n++)
+		(void)batch(w, 1, 60);
+	w->lose = 1000;
+	text_begin(w, &t, 60 * TOKD_WIRE_PAYLOAD, 0, 0);
+	while (w->e->window > 64)
+		assert_true(world_step(w));
+	rep.stream_id = t.r.stream_id;
+	rep.ack = 17;
+	tokd_engine_take(w->e, &rep, sizeof(rep), w->now + 90 * MS);
+	assert_int_equal(w->e->window, 256);
+	text_free(&t);
+}
+
+/* What the appliance gets meanwhile it answers then. */
+static void
+stall(struct world *w, uint64_t ns, uint32_t texts, uint32_t packets)
+{
+	const uint64_t delay = w->delay, end = w->now + ns;
+	static struct text t[64];
+
+	for (uint32_t i = 0; i < texts; i++)
+		text_begin(w, &t[i], packets * TOKD_WIRE_PAYLOAD, 0, 0);
+	while (w->now < end) {
+		w->delay = end + delay - w->now;
+		assert_true(world_step(w));
+	}
+	w->delay = delay;
+	w->lose = 0;
+	world_run(w, texts);
+	for (uint32_t i = 0; i < texts; i++)
+		text_right(&t[i]);
+}
+
+WORLD_TEST_IN(an_appliance_that_stalls_costs_no_window, world_of(64, 256))
+{
+	w->server.reply_every = 16;
+	w->delay = MS / 10;
+	(void)batch(w, 1, 1);
+	(void)batch(w, 16, 20);
+	stall(w, 300 * MS, 16, 20);
+	assert_int_equal(w->e->window, 256);
+	stall(w, 300 * MS, 4, 60);
+	assert_int_equal(w->e->window, 256);
+}
+
+WORLD_TEST_IN(what_time_outs_have_found_stays_found, world_of(64, 256))
+{
+	w->server.reply_every = 16;
+	w->delay = 50 * MS;
+	for (uint32_t n = 0; n < 3; n++)
+		(void)batch(w, 4, 60);
+	w->lose = 1000;
+	stall(w, 300 * MS, 4, 60);
+	assert_in_range(w->e->window, 2, 70);
+	for (uint32_t n = 0; n < 3; n++)
+		(void)batch(w, 4, 60);
+	w->delay = 60 * MS;
+	(void)batch(w, 4, 60);
+	assert_in_range(w->e->window, 2, 100);
+}
+
+/* The first packet is lost, and all others are late. */
+WORLD_TEST_IN(a_loss_among_late_packets_counts, world_of(64, 256))
+{
+	static struct text t[4];
+	uint32_t i = 0;
+
+	w->server.reply_every = 16;
+	w->delay = 50 * MS;
+	for (uint32_t n = 0; n < 3; n++)
+		(void)batch(w, 4, 60);
+	w->delay = 60 * MS;
+	for (i = 0; i < 4; i++)
+		text_begin(w, &t[i], 60 * TOKD_WIRE_PAYLOAD, 0, 0);
+	(void)world_step(w);
+	for (i = 0; w->wire[i].len == sizeof(struct tokd_req);)
+		i++;
+	w->wire[i] = w->wire[--w->n_wire];
+	world_run(w, 4);
+	assert_in_range(w->e->window, 2, 75);
+	for (i = 0; i < 4; i++)
+		text_right(&t[i]);
+}
+
 /* A full queue would have lengthened the round trip. */
 WORLD_TEST_IN(a_silence_beside_a_short_round_trip_lowers_nothing, world_of(1, 128))
 {

@@ -98,7 +98,7 @@ struct tokd_request {
 
 	/* Private. */
 	struct tokd_request *next;
-	uint64_t since; /* ns; it has made no progress since then; 0: since its first packet */
+	uint64_t since; /* ns; its time limit runs from then; 0: from its first packet */
 	uint32_t slot;
 	uint32_t hash;
 	uint32_t avoid; /* bit i: appliance i has failed it */

@@ -130,6 +130,7 @@ tokd_engine_submit(struct tokd_engine *e, struct tokd_request *r)
 	s->validated = 0;
 	s->resends = s->n_busy = 0;
 	s->before = 0;
+	s->begun_at = e->now;
 	s->deadline = UINT64_MAX; /* the time limit starts with the first packet */
 	e->pending++;
 	engine_time_add(e, s);
@@ -211,8 +212,8 @@ engine_finish(struct tokd_engine *e, struct slot *s, enum tokd_status status)
 		r->reason = TOKD_R_NONE; /* of an earlier stream */
 	if (status == TOKD_OK && r->ids != NULL)
 		engine_owe_last_ack(e, s->stream_id, s->have);
-	else if (s->started)
-		r->since = s->moved_at;
+	else if (s->started || r->since != 0)
+		r->since = counts_from(s, e->now);
 	if (status == TOKD_E_TIMEOUT || status == TOKD_E_ROOM || status == TOKD_E_ANSWER)
 		let_go_and_cancel(e, s);
 	else

@@ -114,6 +114,7 @@ struct slot {
 	uint64_t waits;	     /* its last time-out */
 	uint64_t backed_off; /* lower limit of its next time-out */
 	bool started;	     /* a packet was sent */
+	uint64_t begun_at;   /* when it was submitted here */
 	uint64_t moved_at;   /* when it last made progress, or sent the first packet */
 	uint64_t held_at; /* since then the window holds it back, which is no delay; 0: it does not
 			   */
@@ -146,6 +147,7 @@ struct last_ack {
 struct tokd_engine {
 	struct tokd_engine_config config;
 	struct tokd_client_stats stats;
+	uint64_t now; /* of the latest call that had it */
 	uint64_t srtt, rttvar;
 	uint64_t least_rtt;  /* of all that were measured */
 	uint64_t measured;   /* the time-out that these give; at first a guess */
@@ -290,6 +292,15 @@ static inline bool
 is_held_back(const struct tokd_engine *e, const struct slot *s)
 {
 	return e->limited && s->link[TEXT].queued && in_flight(s) == 0 && may_send(s);
+}
+
+/* Its time limit runs from then. What the window holds it back for is left out. */
+static inline uint64_t
+counts_from(const struct slot *s, uint64_t now)
+{
+	if (s->started)
+		return s->moved_at + (s->held_at != 0 ? now - s->held_at : 0);
+	return s->r->since != 0 ? s->r->since + (now - s->begun_at) : now;
 }
 
 /* engine.c */

@@ -175,10 +175,7 @@ packets_of(
 	if (n > 0) {
 		if (e->moved_at == 0)
 			e->moved_at = now;
-		if (!s->started)
-			s->moved_at = s->r->since != 0 ? s->r->since : now;
-		if (s->held_at != 0)
-			s->moved_at += now - s->held_at;
+		s->moved_at = counts_from(s, now);
 		s->held_at = 0;
 		s->started = true;
 		engine_time_wait(e, s, now);
@@ -270,6 +267,7 @@ tokd_engine_packets(struct tokd_engine *e, struct tokd_packet *out, uint32_t max
 {
 	uint32_t n = 0, n_text;
 
+	e->now = now;
 	while (n < max && e->queue[TEXT].head != NOBODY) {
 		struct slot *s = &e->slot[e->queue[TEXT].head];
 

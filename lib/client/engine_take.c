@@ -319,6 +319,7 @@ tokd_engine_take(struct tokd_engine *e, const void *datagram, size_t len, uint64
 	bool moved, other;
 	uint32_t whole;
 
+	e->now = now;
 	if (len >= sizeof(rep))
 		memcpy(&rep, datagram, sizeof(rep));
 	if (len < sizeof(rep) || !(is_reply(&rep, len) || is_of_versions(&rep, len))) {

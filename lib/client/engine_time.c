@@ -281,6 +281,7 @@ tokd_engine_tick(struct tokd_engine *e, uint64_t now)
 {
 	uint32_t time_outs = 0;
 
+	e->now = now;
 	while (e->pending > 0 && key_at(e, 0) <= now) {
 		struct slot *s = &e->slot[e->heap[0]];
 

@@ -379,6 +379,49 @@ WORLD_TEST_IN(a_text_that_waits_its_turn_is_not_late, world_of(110, 2))
 	}
 }
 
+/* The same for one that another appliance has begun. */
+WORLD_TEST_IN(a_text_that_moved_here_and_waits_its_turn_is_not_late, world_of(110, 2))
+{
+	static struct text t[110];
+
+	w->delay = 4 * MS;
+	text_run(w, &t[0], 1, 0, 0);
+	text_right(&t[0]);
+	for (uint32_t i = 0; i < 110; i++) {
+		text_begin(w, &t[i], 20 * TOKD_WIRE_PAYLOAD, 0, 0);
+		t[i].r.since = w->now;
+	}
+	world_run(w, 110);
+	for (uint32_t i = 0; i < 110; i++)
+		text_right(&t[i]);
+}
+
+/* Half of the texts have moved here. */
+WORLD_TEST_IN(a_text_that_leaves_takes_no_wait_for_the_window_along, world_of(110, 2))
+{
+	static struct text t[110];
+	uint32_t held = 0;
+
+	w->delay = 4 * MS;
+	text_run(w, &t[0], 1, 0, 0);
+	text_right(&t[0]);
+	for (uint32_t i = 0; i < 110; i++) {
+		text_begin(w, &t[i], 40 * TOKD_WIRE_PAYLOAD, 0, 0);
+		t[i].r.since = i % 2 ? w->now : 0;
+	}
+	while (w->now < 6000 * MS)
+		assert_true(world_step(w));
+	for (uint32_t i = 0; i < 110; i++)
+		held += w->e->slot[t[i].r.slot].held_at != 0;
+	assert_in_range(held, 20, 108);
+	tokd_engine_fail_all(w->e, TOKD_E_NET, 111);
+	for (uint32_t i = 0; i < 110; i++) {
+		if (t[i].r.since != 0)
+			assert_true(w->now - t[i].r.since < 100 * MS);
+		text_free(&t[i]);
+	}
+}
+
 /* What it has waited until a VALIDATE, which is progress, does not lengthen its time limit. */
 WORLD_TEST_IN(a_validate_ends_the_wait_for_the_window, world_of(20, 2))
 {

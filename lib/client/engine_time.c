@@ -258,10 +258,16 @@ wait_for_caller(struct slot *s, uint64_t now)
 	s->took = false;
 }
 
-/*
- * If nothing moves for the time limit, what the window holds back ends at once. It would have its
- * turn, and end so, one text after the other.
- */
+/* What the window holds back ends then, if nothing moves. */
+static uint64_t
+held_until(const struct tokd_engine *e, const struct slot *s)
+{
+	const uint64_t from = s->begun_at > e->moved_at ? s->begun_at : e->moved_at;
+
+	return from + e->config.timeout_ns;
+}
+
+/* Else each would have its turn, and time out, one after the other. */
 static void
 give_up_if_late(struct tokd_engine *e, uint64_t now)
 {
@@ -271,7 +277,7 @@ give_up_if_late(struct tokd_engine *e, uint64_t now)
 		return;
 	for (uint32_t i = e->queue[TEXT].head; i != NOBODY; i = next) {
 		next = e->slot[i].link[TEXT].next;
-		if (is_held_back(e, &e->slot[i]))
+		if (is_held_back(e, &e->slot[i]) && now >= held_until(e, &e->slot[i]))
 			engine_finish(e, &e->slot[i], TOKD_E_TIMEOUT);
 	}
 }
@@ -303,7 +309,7 @@ tokd_engine_tick(struct tokd_engine *e, uint64_t now)
 		} else if (is_held_back(e, s)) {
 			if (s->held_at == 0)
 				s->held_at = now;
-			engine_time_set(e, s, e->moved_at + e->config.timeout_ns);
+			engine_time_set(e, s, held_until(e, s));
 			give_up_if_late(e, now);
 		} else if (now >= s->moved_at + e->config.timeout_ns) {
 			engine_finish(e, s, TOKD_E_TIMEOUT);

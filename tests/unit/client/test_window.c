@@ -422,6 +422,30 @@ WORLD_TEST_IN(a_text_that_leaves_takes_no_wait_for_the_window_along, world_of(11
 	}
 }
 
+/* The appliance is silent for 5.1 s after the first text has begun. */
+WORLD_TEST_IN(a_text_that_begins_late_in_a_silence_has_its_time, world_of(40, 256))
+{
+	static struct text t[40];
+
+	w->delay = 4 * MS;
+	text_run(w, &t[0], 1, 0, 0);
+	text_right(&t[0]);
+	w->lose = 1000;
+	text_begin(w, &t[0], 16 * TOKD_WIRE_PAYLOAD, 0, 0);
+	while (w->now < 4900 * MS)
+		assert_true(world_step(w));
+	for (uint32_t i = 1; i < 40; i++)
+		text_begin(w, &t[i], 4 * TOKD_WIRE_PAYLOAD, 0, 0);
+	while (w->now < 5100 * MS)
+		assert_true(world_step(w));
+	w->lose = 0;
+	world_run(w, 40);
+	assert_int_equal(t[0].r.status, TOKD_E_TIMEOUT);
+	text_free(&t[0]);
+	for (uint32_t i = 1; i < 40; i++)
+		text_right(&t[i]);
+}
+
 /* What it has waited until a VALIDATE, which is progress, does not lengthen its time limit. */
 WORLD_TEST_IN(a_validate_ends_the_wait_for_the_window, world_of(20, 2))
 {

@@ -116,8 +116,8 @@ struct slot {
 	bool started;	     /* a packet was sent */
 	uint64_t begun_at;   /* when it was submitted here */
 	uint64_t moved_at;   /* when it last made progress, or sent the first packet */
-	uint64_t held_at; /* since then the window holds it back, which is no delay; 0: it does not
-			   */
+	uint64_t held_at;    /* the window holds it back since then, which does not count against
+				its time limit; 0: it does not hold it back */
 	uint64_t deadline;
 	uint64_t key; /* in the heap; at most `deadline` */
 	uint32_t heap_at;
@@ -156,7 +156,8 @@ struct tokd_engine {
 	uint32_t window;     /* while `flight` is at it, no text is sent; at most config.packets */
 	uint32_t towards;    /* packets that have arrived since it last changed */
 	uint32_t undo;	     /* the window before the latest time-outs, or 0: they were right */
-	uint64_t reduced_at; /* ns; what was sent before and was lost has reduced it */
+	uint64_t reduced_at; /* ns; of its last halving: losses of what was sent before count no
+				more */
 	uint64_t moved_at;   /* ns; a text made progress, or began alone; 0: it is not sent yet */
 	bool limited;	     /* text waits for the window */
 	uint32_t turn;	     /* packets that the first text of the queue has sent */

@@ -72,7 +72,7 @@ engine_queue_probe(struct tokd_engine *e, struct slot *s)
 		return;
 	end = s->ack + 64 - (uint32_t)__builtin_clzll(flying(s));
 	if (s->ack < s->probe && s->probe <= end)
-		return; /* one above it is of packets that were lost */
+		return; /* a `probe` above `end`: its packets were lost, ask again */
 	s->probe = end;
 	engine_queue_poll(e, s, POLL_STATE);
 }
@@ -244,7 +244,7 @@ last_acks(struct tokd_engine *e, struct tokd_packet *out, uint32_t max)
 	return n;
 }
 
-/* If the window holds back the first text: after its turn others go on when there is room. */
+/* The window may hold back the first text. When it has had its turn, the next one is first. */
 static void
 wait_for_window(struct tokd_engine *e)
 {

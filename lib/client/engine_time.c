@@ -46,7 +46,7 @@ engine_time_wait(struct tokd_engine *e, struct slot *s, uint64_t now)
 	engine_time_set(e, s, at);
 }
 
-/* What was sent while the time-out was backed off need not wait for so long. */
+/* The time-out has shrunk: deadlines that were set with the old one come closer. */
 static void
 wait_less(struct tokd_engine *e, uint64_t now)
 {
@@ -190,8 +190,8 @@ back_off(struct tokd_engine *e, struct slot *s, uint64_t now)
 }
 
 /*
- * A full queue lengthens the round trip. While that is short beside the least time-out, one is
- * rather of an appliance that had no CPU, and a smaller window would not help.
+ * A full queue lengthens the round trip. If that is short and a time-out came all the same, the
+ * appliance rather had no CPU; a smaller window would not help.
  */
 static bool
 shows_a_queue(const struct tokd_engine *e)

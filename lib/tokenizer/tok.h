@@ -218,7 +218,7 @@ struct tok_result {
 	 * error is at or after this index.
 	 */
 	size_t consumed;
-	/* TOK_ERROR_UTF8: the character begins so many bytes before, in those of earlier calls */
+	/* TOK_ERROR_UTF8: bytes of the invalid character that earlier calls were given */
 	size_t begun;
 	size_t produced; /* ids (encode) or bytes (decode) written */
 };

@@ -394,11 +394,8 @@ def test_what_is_no_text_is_named(both):
             encode(ours)
 
 
-FORMS = ["NFC", "NFD", "NFKC", "NFKD"]
-
-
 @pytest.mark.parametrize("both", ["gpt2"], indirect=True)
-@pytest.mark.parametrize("form", [*FORMS, "NFC, Lowercase"])
+@pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC", "NFKD", "NFC, Lowercase"])
 @pytest.mark.parametrize(
     "text",
     [

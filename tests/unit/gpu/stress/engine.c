@@ -27,7 +27,7 @@ static struct {
 	struct tokd_lane_made own[OPEN_MAX];
 	struct work work[OPEN_MAX];
 	uint64_t number;     /* engines so far */
-	uint64_t dies_after; /* so many texts of all producers */
+	uint64_t dies_after; /* all producers have begun this many texts */
 	uint64_t dice;
 	pthread_mutex_t lock; /* agent and engine may be two threads */
 } e = {.lock = PTHREAD_MUTEX_INITIALIZER};
